@@ -1,0 +1,28 @@
+"""The spine: what is audited (`Evaluation`), what is found (`Slice`, `Audit`), and how it is confirmed."""
+
+from .audit import Audit, Confirmed, Explanation, Found, Overall, Slice
+from .errors import ErrataError, InputError, MissingExtra, MissingInput, require
+from .evaluation import Evaluation, Origin, Source
+from .media import Media
+from .rows import Array, Matrix, RowView
+
+__all__ = [
+    "Array",
+    "Audit",
+    "Confirmed",
+    "ErrataError",
+    "Evaluation",
+    "Explanation",
+    "Found",
+    "InputError",
+    "Matrix",
+    "Media",
+    "MissingExtra",
+    "MissingInput",
+    "Origin",
+    "Overall",
+    "RowView",
+    "Slice",
+    "Source",
+    "require",
+]

@@ -1,0 +1,49 @@
+"""What can go wrong, as one small tree.
+
+ErrataError
+├── InputError       the user's data or options; one sentence: what, got, where, cure. Exit code 2.
+│   └── MissingInput  a method or explanation lacks something it needs, by name
+└── MissingExtra     an optional dependency is not installed, with the command that installs it
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Iterable
+from types import ModuleType
+
+
+class ErrataError(Exception):
+    """Base of every error that Errata raises on purpose."""
+
+
+class InputError(ErrataError, ValueError):
+    """Bad input, said in one sentence."""
+
+
+class MissingInput(InputError):
+    """Something that was not given is needed."""
+
+
+class MissingExtra(ErrataError, ImportError):
+    """An optional dependency is not installed."""
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """Import an optional dependency, or say how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module.partition(".")[0]:
+            raise
+        cure = f"pip install 'errata[{extra}]'"
+        raise MissingExtra(f"this needs the package `{module}`, which is not installed; {cure}") from error
+
+
+def unknown(kind: str, got: str, known: Iterable[str]) -> InputError:
+    """The error for a name that is not in a list, with the nearest one that is."""
+    names = sorted(known)
+    near = difflib.get_close_matches(got, names, n=1, cutoff=0.5)
+    hint = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(names) or 'none'}"
+    return InputError(f"unknown {kind} `{got}`; {hint}")

@@ -1,0 +1,28 @@
+"""What a row looks like to a person: the protocol that pages and explanations read."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol, runtime_checkable
+
+from .rows import Array
+
+
+@runtime_checkable
+class Media(Protocol):
+    """One picture or one text per row of an Evaluation."""
+
+    kind: Literal["image", "text"]
+
+    def __len__(self) -> int: ...
+
+    def rows(self, index: Array) -> Media:
+        """The same media for some of the rows."""
+        ...
+
+    def thumbnail(self, i: int, px: int) -> bytes | None:
+        """PNG or JPEG bytes of row i, at most `px` wide and high; None for text."""
+        ...
+
+    def text(self, i: int) -> str | None:
+        """The text of row i; None for pictures."""
+        ...

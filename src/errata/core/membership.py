@@ -1,0 +1,52 @@
+"""From weights to sets: thresholds, overlap, folding. Nothing here looks at an outcome but `fold`,
+which is given discover rows only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .rows import Array
+
+SMALLEST_WEIGHT = 1e-12
+OVERLAP = 0.5  # Jaccard index at which two slices are one finding
+
+
+def threshold(weights: Array) -> float:
+    """The weight that cuts off a slice of as many rows as the weights sum to.
+
+    With m the rounded sum, the m-th largest weight; ties enter. A 0/1 membership is left as it
+    is, and a kernel that never exceeds .3 still gets its m rows. Infinity: an empty slice.
+    """
+    m = round(float(weights.sum(dtype=np.float64)))
+    if m < 1:
+        return float("inf")
+    m = min(m, len(weights))
+    return max(float(np.partition(weights, -m)[-m]), SMALLEST_WEIGHT)
+
+
+def thresholds(weights: Array) -> Array:
+    """(s,) one threshold for each column of (n, s) weights."""
+    return np.array([threshold(column) for column in weights.T], dtype=np.float64)
+
+
+def jaccard(a: Array, b: Array) -> float:
+    """Overlap of two boolean sets; 0 where both are empty."""
+    union = int(np.count_nonzero(a | b))
+    return np.count_nonzero(a & b) / union if union else 0.0
+
+
+def excess_order(hard: Array, outcome: Array) -> Array:
+    """Columns of (n, s) hard sets, by discover excess (rate - overall) * sqrt(m), largest first."""
+    sizes = hard.sum(axis=0)
+    rates = (hard * outcome[:, None]).sum(axis=0) / np.maximum(sizes, 1)
+    return np.argsort(-(rates - outcome.mean()) * np.sqrt(sizes), kind="stable")
+
+
+def fold(hard: Array, order: Array) -> list[int]:
+    """Walk the columns in `order`; keep one unless it overlaps one already kept."""
+    kept: list[int] = []
+    for j in map(int, order):
+        if all(jaccard(hard[:, j], hard[:, other]) < OVERLAP for other in kept):
+            kept.append(j)
+    return kept

@@ -1,0 +1,140 @@
+"""What a slice is compared with: the rest, its own class, the model's own confidence.
+
+Each reference is a rate b for the slice's rows, estimated from confirm rows outside the slice
+that are like them (the same stratum), and the number of rows it is worth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from .evaluation import Evaluation
+from .gaps import Counts
+from .rows import Array
+
+FEWEST_IN_STRATUM = 5
+LARGEST_DROPPED = 0.2  # of a slice: beyond it, the slice has nothing to be compared with
+CONFIDENCE_BINS = 20
+CLASS_PRIOR = 5.0  # pseudo-errors that steady a predicted class's calibration
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Strata of the confirm rows and the risk expected of each row, both blind to the slice."""
+
+    name: str
+    strata: Array  # (n,) int
+    expected: Array  # (n,) expected error, or zeros where the stratum alone is the comparison
+
+
+def rest_reference(n: int) -> Reference:
+    return Reference("rest", np.zeros(n, dtype=np.int64), np.zeros(n))
+
+
+def class_reference(evaluation: Evaluation) -> Reference | None:
+    """Rows of the same true class; None where rows have no class."""
+    if evaluation.labels is None or evaluation.task != "classification":
+        return None
+    return Reference("class", _codes(evaluation.labels), np.zeros(len(evaluation)))
+
+
+def confidence_reference(evaluation: Evaluation, discover: Array, outcome: Array) -> Reference | None:
+    """Rows the model was as sure of; by predicted class where there are no probabilities.
+
+    None where it says nothing: no predicted class, or one true class only, in which the
+    predicted class is the outcome.
+    """
+    if evaluation.predictions is None or evaluation.task not in ("classification", "loss"):
+        return None
+    if evaluation.predictions.dtype.kind == "f":
+        return None
+    if evaluation.labels is not None and len(np.unique(evaluation.labels)) == 1:
+        return None
+    if evaluation.probs is None:
+        return Reference("confidence", _codes(evaluation.predictions), np.zeros(len(evaluation)))
+    expected = _expected_error(evaluation.probs, evaluation.predictions, discover, outcome)
+    edges = np.quantile(expected, np.linspace(0, 1, CONFIDENCE_BINS + 1)[1:-1])
+    return Reference("confidence", np.searchsorted(edges, expected, side="right"), expected)
+
+
+def _codes(values: Array) -> Array:
+    codes: Array = np.unique(values, return_inverse=True)[1].ravel()
+    return codes
+
+
+def _expected_error(probs: Array, predictions: Array, discover: Array, outcome: Array) -> Array:
+    """(n,) error expected from top probability (isotonic, decreasing) and predicted class, fitted on discover rows."""
+    top = probs.max(axis=1).astype(np.float64)
+    levels, at = np.unique(top[discover], return_inverse=True)
+    rows = np.bincount(at)
+    rates = np.bincount(at, weights=outcome[discover]) / rows
+    fitted = isotonic_regression(rates, weights=rows, increasing=False).x
+    expected = np.interp(top, levels, fitted)
+    classes = _codes(predictions)
+    wrong = np.bincount(classes[discover], weights=outcome[discover], minlength=classes.max() + 1)
+    foreseen = np.bincount(classes[discover], weights=expected[discover], minlength=classes.max() + 1)
+    calibrated: Array = np.clip(expected * ((wrong + CLASS_PRIOR) / (foreseen + CLASS_PRIOR))[classes], 0, 1)
+    return calibrated
+
+
+def compare(reference: Reference, inside: Array, outcome: Array, groups: Array | None = None) -> Counts | None:
+    """Counts of a slice against a reference, on the rows given; None where there is no comparison.
+
+    inside: (n,) bool, outcome: (n,) 0/1, both of the same (confirm) rows as the reference.
+    """
+    strata, size = reference.strata, int(reference.strata.max(initial=0)) + 1
+    slice_rows = np.bincount(strata[inside], minlength=size)
+    rest_rows = np.bincount(strata[~inside], minlength=size)
+    usable = (slice_rows > 0) & (rest_rows >= FEWEST_IN_STRATUM)
+    m = float(slice_rows[usable].sum())
+    if m == 0 or m < (1 - LARGEST_DROPPED) * slice_rows.sum():
+        return None
+    kept = usable[strata]
+    b, nref = _reference_rate(reference, inside, outcome, usable)
+    k = float(outcome[inside & kept].sum())
+    if groups is None:
+        return Counts(m, k, b, nref)
+    effective = effective_rows(outcome[inside & kept], groups[inside & kept])
+    rest = ~inside & kept
+    shrink = effective_rows(outcome[rest], groups[rest]) / rest.sum()
+    return Counts(effective, effective * k / m, b, max(nref * shrink, 1.0))
+
+
+def _reference_rate(reference: Reference, inside: Array, outcome: Array, usable: Array) -> tuple[float, float]:
+    """The rate b that the slice's rows would have outside it, and the rows it is worth."""
+    strata, r, size = reference.strata, reference.expected, len(usable)
+
+    def per_stratum(rows: Array, values: Array) -> Array:
+        sums: Array = np.bincount(strata[rows], weights=values[rows], minlength=size)[usable]
+        return sums
+
+    m_s = per_stratum(inside, np.ones(len(strata)))
+    n_s = per_stratum(~inside, np.ones(len(strata)))
+    errors_s = per_stratum(~inside, outcome)
+    share = m_s / m_s.sum()
+    shift = per_stratum(inside, r) / m_s - per_stratum(~inside, r) / n_s
+    smooth = (errors_s + 0.5) / (n_s + 1)
+    b = float(np.clip(share @ (shift + errors_s / n_s), 0, 1))
+    variance = float((share**2) @ (smooth * (1 - smooth) / n_s))
+    # The smoothed rate here too: with one stratum this gives nref = n_s, and so Fisher's test.
+    steady = float(np.clip(share @ (shift + smooth), 0.5 / (n_s.sum() + 1), 1 - 0.5 / (n_s.sum() + 1)))
+    return b, min(steady * (1 - steady) / variance, float(n_s.sum()))
+
+
+def effective_rows(outcome: Array, groups: Array) -> float:
+    """Rows divided by the design effect of their groups: rows of one patient are not independent."""
+    m = len(outcome)
+    if m == 0:
+        return 0.0
+    codes = _codes(groups)
+    count = int(codes.max()) + 1
+    rate = float(outcome.mean())
+    binomial = rate * (1 - rate) * m
+    if binomial == 0 or count < 2:
+        return float(min(m, count))  # no variance to be seen: only whole groups count
+    sums = np.bincount(codes, weights=outcome - rate)
+    cluster = float((sums**2).sum()) * count / (count - 1)
+    return float(m / max(1.0, cluster / binomial))

@@ -1,0 +1,66 @@
+"""Reading large arrays a block of rows at a time, so that nothing is copied whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+BLOCK_BYTES = 1 << 20  # about the size of a core's cache: a block is read from memory once
+
+
+class RowView:
+    """Some rows of a memory-mapped array, gathered only when they are read.
+
+    It has what readers of blocks need (`shape`, `dtype`, slices of rows) and turns into
+    an ordinary array when something asks for all of it.
+    """
+
+    def __init__(self, array: Array | RowView, index: Array):
+        if isinstance(array, RowView):
+            index, array = array._index[index], array._array
+        self._array: Array = array
+        self._index: Array = index
+        self.shape: tuple[int, ...] = (len(index), *self._array.shape[1:])
+        self.dtype: np.dtype[Any] = self._array.dtype
+        self.ndim: int = self._array.ndim
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Array:
+        picked: Array = np.asarray(self._array[self._index[rows]])
+        return picked
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        whole = np.asarray(self._array[self._index])
+        return whole if dtype is None else whole.astype(dtype, copy=False)
+
+
+Matrix = Array | RowView
+
+
+def block_rows(array: Matrix, budget: int = BLOCK_BYTES) -> int:
+    """How many rows of `array` make one block."""
+    row_bytes = int(np.prod(array.shape[1:], dtype=np.int64)) * array.dtype.itemsize
+    return max(1, budget // max(1, row_bytes))
+
+
+def blocks(array: Matrix, budget: int = BLOCK_BYTES) -> Iterator[tuple[slice, Array]]:
+    """Yield (rows, values) over all of `array`, a block at a time."""
+    step = block_rows(array, budget)
+    for start in range(0, len(array), step):
+        rows = slice(start, min(start + step, len(array)))
+        yield rows, array[rows]
+
+
+def take(array: Matrix, index: Array) -> Matrix:
+    """Rows of an array: a copy in memory, a view where the array is on disk."""
+    if isinstance(array, np.memmap | RowView):
+        return RowView(array, np.asarray(index))
+    picked: Array = array[index]
+    return picked

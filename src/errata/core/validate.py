@@ -1,0 +1,198 @@
+"""The door: every array is checked here once, and trusted ever after.
+
+Each message says what is wrong, what was got, where, and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .errors import InputError
+from .rows import Array, Matrix, RowView, blocks
+
+SUM_TOLERANCE = 1e-3  # float16 softmax outputs miss 1 by up to about this much
+FLOOR = 1e-12  # a probability of zero for the true class costs 27.6 nats, not infinity
+
+
+def as_array(name: str, value: Any) -> Array:
+    """`value` as a read-only array without a copy where it already is one."""
+    try:
+        array = np.asanyarray(value)
+    except ValueError as error:
+        raise InputError(f"`{name}` is ragged: its rows differ in length; give one value a row") from error
+    if array.dtype == object:
+        array = _from_objects(name, array)
+    view: Array = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _from_objects(name: str, array: Array) -> Array:
+    if all(isinstance(value, str) for value in array.flat):
+        return array.astype(str)
+    kinds = ", ".join(sorted({type(value).__name__ for value in array.flat})[:3])
+    raise InputError(
+        f"`{name}` is an object array (holding {kinds}); convert it to numbers or to text, with no missing values"
+    )
+
+
+def check_length(name: str, array: Matrix, n: int) -> None:
+    if len(array) != n:
+        raise InputError(f"`{name}` has {len(array):,} rows where the evaluation has {n:,}; give one row an example")
+
+
+def check_finite(name: str, array: Matrix) -> None:
+    """No NaN and no infinity, read a block at a time."""
+    if array.dtype.kind not in "fc":
+        return
+    for rows, block in blocks(array):
+        good = np.isfinite(block)
+        if not good.all():
+            first = int(np.flatnonzero(~good.reshape(len(block), -1).all(axis=1))[0])
+            bad = block.reshape(len(block), -1)[first]
+            what = "NaN" if np.isnan(bad).any() else "an infinite value"
+            raise InputError(f"`{name}` has {what}, first at row {rows.start + first}; drop that row or impute it")
+
+
+def check_numeric(name: str, array: Matrix) -> None:
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"`{name}` must be numbers; got {array.dtype}; convert it first")
+
+
+def vector(name: str, value: Any, n: int) -> Array:
+    """A checked (n,) array of numbers."""
+    array = as_array(name, value)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InputError(f"`{name}` must have one value a row, shape (n,); got shape {array.shape}")
+    check_numeric(name, array)
+    check_length(name, array, n)
+    check_finite(name, array)
+    return array
+
+
+def representation(name: str, value: Any, n: int) -> Matrix:
+    """A checked (n, d) matrix of numbers, kept on disk where it is on disk."""
+    array: Matrix = value if isinstance(value, RowView) else as_array(name, value)
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise InputError(f"`{name}` must be a matrix of shape (n, d) with d at least 1; got shape {array.shape}")
+    check_numeric(name, array)
+    check_length(name, array, n)
+    check_finite(name, array)
+    return array
+
+
+def probabilities(value: Any, n: int, *, independent: bool) -> Array:
+    """Checked probabilities, shape (n, k); one column becomes the two of a binary task."""
+    array = as_array("probs", value)
+    check_numeric("probs", array)
+    check_length("probs", array, n)
+    if array.ndim not in (1, 2):
+        raise InputError(f"`probs` must have shape (n, k), or (n,) for one logit; got shape {array.shape}")
+    check_finite("probs", array)
+    _check_range(array)
+    if independent:
+        return array.reshape(n, -1)
+    if array.ndim == 1 or array.shape[1] == 1:
+        positive = array.reshape(n).astype(np.float64)
+        return np.stack([1.0 - positive, positive], axis=1)
+    _check_sums(array)
+    return array
+
+
+def _check_range(array: Array) -> None:
+    outside = (array < -SUM_TOLERANCE) | (array > 1 + SUM_TOLERANCE)
+    if outside.any():
+        where = tuple(int(index[0]) for index in np.nonzero(outside))
+        raise InputError(
+            f"`probs` must lie in [0, 1]; got {array[where]:.4g}, first at row {where[0]}; "
+            "apply a softmax or sigmoid to logits first"
+        )
+
+
+def _check_sums(array: Array) -> None:
+    sums = array.sum(axis=1, dtype=np.float64)
+    off = np.abs(sums - 1) > SUM_TOLERANCE * max(1.0, array.shape[1] / 100)
+    if off.any():
+        row = int(np.flatnonzero(off)[0])
+        raise InputError(
+            f"each row of `probs` must sum to 1; row {row} sums to {sums[row]:.4g}; "
+            "apply a softmax, or give labels of shape (n, t) for a multi-label task"
+        )
+
+
+def identifiers(value: Any, n: int) -> Array:
+    """Checked unique ids; 0 to n - 1 where none were given."""
+    if value is None:
+        return as_array("ids", np.arange(n))
+    array = as_array("ids", value)
+    if array.ndim != 1 or array.dtype.kind not in "iuUS":
+        raise InputError(f"`ids` must be whole numbers or text, shape (n,); got {array.dtype}, shape {array.shape}")
+    check_length("ids", array, n)
+    order = np.argsort(array, kind="stable")
+    repeats = np.flatnonzero(array[order][1:] == array[order][:-1])
+    if len(repeats):
+        first, second = int(order[repeats[0]]), int(order[repeats[0] + 1])
+        raise InputError(
+            f"`ids` must be unique; {array[first]!s} stands at rows {first} and {second}; "
+            "give each row its own id (and name what belongs together in `groups`)"
+        )
+    return array
+
+
+def columns(value: Mapping[str, Any] | None, n: int) -> dict[str, Array]:
+    """Checked metadata: one (n,) array a name. Missing values are allowed here, and only here."""
+    checked: dict[str, Array] = {}
+    for name, column in (value or {}).items():
+        array = np.asanyarray(column)
+        if array.dtype == object:
+            array = np.array(["" if _missing(v) else str(v) for v in array])
+        if array.ndim != 1:
+            raise InputError(f"metadata `{name}` must have one value a row; got shape {array.shape}")
+        check_length(f"metadata:{name}", array, n)
+        checked[str(name)] = as_array(f"metadata:{name}", array)
+    return checked
+
+
+def _missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and value != value)
+
+
+def classes_in_range(name: str, labels: Array, k: int) -> None:
+    bad = (labels < 0) | (labels >= k)
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise InputError(
+            f"`{name}` must name a class from 0 to {k - 1} (`probs` has {k} columns); "
+            f"got {labels[row]} at row {row}; number the classes from 0 or add the missing columns"
+        )
+
+
+def encode_text_classes(
+    given: dict[str, Array | None], class_names: tuple[str, ...] | None
+) -> tuple[dict[str, Array | None], tuple[str, ...] | None]:
+    """Turn labels and predictions given as text into class indices; keep numbers as they are."""
+    texts = {name: array for name, array in given.items() if array is not None and array.dtype.kind in "US"}
+    if not texts:
+        return given, class_names
+    numbers = [name for name, array in given.items() if array is not None and name not in texts]
+    if numbers:
+        raise InputError(f"`{next(iter(texts))}` is text but `{numbers[0]}` is numbers; give both in one form")
+    names = class_names or tuple(sorted({str(v) for array in texts.values() for v in np.unique(array)}))
+    return {**given, **{name: _encode(name, array, names) for name, array in texts.items()}}, names
+
+
+def _encode(name: str, values: Array, class_names: tuple[str, ...]) -> Array:
+    index = {label: i for i, label in enumerate(class_names)}
+    unknown = [str(v) for v in np.unique(values) if str(v) not in index]
+    if unknown:
+        row = int(np.flatnonzero(values == unknown[0])[0])
+        raise InputError(
+            f"`{name}` has the class {unknown[0]!r} at row {row}, which `class_names` does not list; "
+            f"known: {', '.join(class_names[:8])}"
+        )
+    return np.array([index[str(v)] for v in values], dtype=np.int64)
