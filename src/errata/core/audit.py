@@ -72,6 +72,8 @@ class Slice:
     threshold: float
     rule: Mapping[str, Any]
     weights: Array  # (n,) of all rows of the evaluation
+    slicer: str = ""  # key of the fitted slicer, and the column in it that this slice is
+    column: int = 0
     side: Literal["hard", "easy"] = "hard"
     task: str = ""  # the label, in a multi-label audit
     reason: str | None = None  # why it is not confirmed, where there is more to say

@@ -57,6 +57,7 @@ class Evaluation:
     media: Media | None = None
     groups: Array | None = None  # (n,)  rows that belong together: never split apart
     class_names: tuple[str, ...] | None = None
+    task: Task | None = None  # inferred where nobody says; always set once built
     origin: Origin = Origin()
     sources: Mapping[str, Source] = field(default_factory=dict)  # of representations; missing: Source()
 
@@ -80,6 +81,7 @@ class Evaluation:
                 raise unknown("representation", name, checked["representations"])
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "task", _task(self))
 
     def __len__(self) -> int:
         return len(self.row_ids)
@@ -89,14 +91,6 @@ class Evaluation:
         """`ids`, which are always there once the evaluation is built."""
         assert self.ids is not None
         return self.ids
-
-    @cached_property
-    def task(self) -> Task:
-        if self.labels is None:
-            return "loss"
-        if self.labels.ndim == 2:
-            return "multilabel"
-        return "regression" if _looks_continuous(self) else "classification"
 
     @cached_property
     def errors(self) -> Array | None:
@@ -178,6 +172,7 @@ class Evaluation:
                 "predictions": None if self.predictions is None else self.predictions[:, t].astype(np.int64),
                 "losses": self.losses if probs is None else _cross_entropy(probs, labels),
                 "class_names": (f"not {name}", name),
+                "task": "classification",
             }
         )
 
@@ -231,7 +226,7 @@ def _checked_outcome(ev: Evaluation, n: int, class_names: tuple[str, ...] | None
         predictions = (probs >= 0.5).astype(np.int64) if multilabel else probs.argmax(axis=1)
     _check_names(class_names, probs, labels, predictions)
     losses = None if ev.losses is None else validate.vector("losses", ev.losses, n)
-    losses = _derived_losses(labels, probs, predictions) if losses is None else losses
+    losses = _derived_losses(labels, probs, predictions, ev.task) if losses is None else losses
     return {
         "labels": labels, "probs": probs, "predictions": predictions, "losses": losses, "class_names": class_names,
     }  # fmt: skip
@@ -307,6 +302,18 @@ def _checked_media(media: Media | None, n: int) -> Media | None:
     return media
 
 
+def _task(ev: Evaluation) -> Task:
+    """What was said, where the arrays allow it, or what the arrays look like."""
+    inferred: Task = "loss"
+    if ev.labels is not None:
+        inferred = "multilabel" if ev.labels.ndim == 2 else "regression" if _looks_continuous(ev) else "classification"
+    if ev.task is None or ev.task == inferred:
+        return inferred
+    if (ev.task, inferred) == ("regression", "classification") and ev.probs is None:
+        return "regression"  # whole-number targets, such as ratings
+    raise InputError(f"`task` is {ev.task!r}, but the arrays are those of {inferred!r}; leave `task` out")
+
+
 def _looks_continuous(ev: Evaluation) -> bool:
     """Regression: no probabilities, and a label or a prediction that is not a whole number."""
     if ev.probs is not None:
@@ -315,7 +322,9 @@ def _looks_continuous(ev: Evaluation) -> bool:
     return any(array.dtype.kind == "f" and bool((array != np.round(array)).any()) for array in given)
 
 
-def _derived_losses(labels: Array | None, probs: Array | None, predictions: Array | None) -> Array | None:
+def _derived_losses(
+    labels: Array | None, probs: Array | None, predictions: Array | None, task: Task | None
+) -> Array | None:
     """Cross-entropy of labels and probs; squared error of a regression; 0/1 where only classes are known."""
     if labels is None:
         return None
@@ -328,7 +337,7 @@ def _derived_losses(labels: Array | None, probs: Array | None, predictions: Arra
         return mismatch
     squared: Array = np.square(labels.astype(np.float64) - predictions)
     both_whole = (labels == np.round(labels)).all() and (predictions == np.round(predictions)).all()
-    return (labels != predictions).astype(np.float64) if both_whole else squared
+    return (labels != predictions).astype(np.float64) if both_whole and task != "regression" else squared
 
 
 def _cross_entropy(probs: Array, labels: Array) -> Array:

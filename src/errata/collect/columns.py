@@ -1,0 +1,103 @@
+"""The names that files and tables use for what an Evaluation holds, and how one is built from them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core import Evaluation, InputError, Media, Source
+from ..core.errors import unknown
+from .media import ImagePaths, Texts
+
+OUTCOMES = ("losses", "labels", "probs", "predictions", "ids", "groups")
+MEDIA = ("text", "image_path", "image")
+KNOWN = (*OUTCOMES, *MEDIA, "embedding")
+PREFIXES = ("embedding:", "metadata:")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the columns of a file or table are to be read."""
+
+    metadata: tuple[str, ...] = ()  # columns with other names that are metadata
+    foreign: tuple[str, ...] = ()  # representations that do not come from the audited model
+    folder: Path = Path()  # where relative image paths start
+    where: str = "the table"  # for error sentences
+
+    @classmethod
+    def of(cls, metadata: Sequence[str], foreign: Sequence[str], folder: Path, where: str) -> Reading:
+        """One name may be given as it is; a tuple of its letters is never meant."""
+        many = [(names,) if isinstance(names, str) else tuple(names) for names in (metadata, foreign)]
+        return cls(many[0], many[1], folder, where)
+
+
+def has_prefix(name: str, prefixes: Iterable[str] = PREFIXES) -> bool:
+    return any(name.startswith(prefix) and len(name) > len(prefix) for prefix in prefixes)
+
+
+def check_asked(names: Collection[str], reading: Reading) -> None:
+    """Every column named as metadata must be there."""
+    for name in reading.metadata:
+        if name not in names:
+            raise unknown(f"metadata column in {reading.where}:", name, names)
+
+
+def build(columns: Mapping[str, Any], reading: Reading, class_names: Sequence[str] | None = None) -> Evaluation:
+    """An Evaluation from arrays under the known names; `image` holds a Media object."""
+    representations = _representations(columns)
+    for name in reading.foreign:
+        if name not in representations:
+            raise unknown("representation", name, representations)
+    return Evaluation(
+        **{name: columns[name] for name in OUTCOMES if name in columns},
+        representations=representations,
+        metadata=_metadata(columns, reading),
+        media=_media(columns, reading),
+        class_names=None if class_names is None else tuple(class_names),
+        sources={name: Source(from_model=False) for name in reading.foreign},
+    )
+
+
+def _representations(columns: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for column, value in columns.items():
+        name = column.partition(":")[2] or column
+        if column == "embedding" or has_prefix(column, ("embedding:",)):
+            if name in found:
+                raise InputError("`embedding` and `embedding:embedding` have one name; rename one of them")
+            found[name] = value
+    return found
+
+
+def _metadata(columns: Mapping[str, Any], reading: Reading) -> dict[str, Any]:
+    named = {name.partition(":")[2]: value for name, value in columns.items() if has_prefix(name, ("metadata:",))}
+    for column in reading.metadata:
+        name = column.partition(":")[2] if has_prefix(column, ("metadata:",)) else column
+        if name in named and column != f"metadata:{name}":
+            raise InputError(f"`{name}` and `metadata:{name}` have one name in {reading.where}; rename one of them")
+        named[name] = columns[column]
+    return named
+
+
+def _media(columns: Mapping[str, Any], reading: Reading) -> Media | None:
+    """What is shown of a row: there is room for one; the others must be named as metadata."""
+    given = [name for name in MEDIA if name in columns]
+    if len(given) > 1:
+        given = [name for name in given if name not in reading.metadata]
+    if len(given) > 1:
+        raise InputError(
+            f"{reading.where} has both `{given[0]}` and `{given[1]}`, but a row shows one of them; "
+            f"name the other as metadata, or drop it"
+        )
+    if not given:
+        return None
+    value = columns[given[0]]
+    if np.ndim(value) != 1 and given[0] != "image":
+        raise InputError(f"`{given[0]}` must have one text a row; got shape {np.shape(value)} in {reading.where}")
+    if given[0] == "image":
+        return value  # type: ignore[no-any-return]  # made by the reader of tables
+    return Texts(value) if given[0] == "text" else ImagePaths(value, reading.folder)

@@ -1,0 +1,209 @@
+"""A fitted scikit-learn classifier, regressor or Pipeline as an Evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse, special
+
+from ..core import Array, Evaluation, InputError, Source
+from ..core.errors import unknown
+from .media import Texts
+
+LARGEST_DENSE = 1 << 27  # values of a sparse input that is made dense: one gigabyte
+
+_ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "identity": lambda z: z,
+    "logistic": special.expit,
+    "tanh": np.tanh,
+    "relu": lambda z: np.maximum(z, 0),
+}
+
+
+def from_estimator(
+    estimator: Any, X: Any, y: Any, *, metadata: Sequence[str] = (), features: bool = True
+) -> Evaluation:
+    """An Evaluation of a fitted estimator on inputs `X` and true answers `y`.
+
+    Representations: "features", the numbers that the estimator (of a Pipeline, its last step) sees,
+    which are not the model's own; and for a multi-layer perceptron "penultimate", its last hidden layer.
+    `metadata` names columns of `X` where it is a data frame; `features=False` leaves the features out.
+    """
+    _check_fitted(estimator)
+    y = _answers(X, y)
+    outcome = _classified(estimator, X, y) if hasattr(estimator, "classes_") else _regressed(estimator, X, y)
+    inputs, last = _last_step(estimator, X)
+    representations: dict[str, Array] = {}
+    sources: dict[str, Source] = {}
+    seen = _numbers(inputs) if features or _is_perceptron(last) else None
+    if _is_perceptron(last) and seen is not None:
+        representations["penultimate"], sources["penultimate"] = penultimate(last, seen), Source(from_model=True)
+    if features and seen is not None:
+        _check_complete(seen)
+        representations["features"], sources["features"] = seen, Source(from_model=False)
+    return Evaluation(
+        **outcome,
+        representations=representations,
+        sources=sources,
+        metadata=_columns(X, metadata),
+        media=_texts(X),
+    )
+
+
+def _check_fitted(estimator: Any) -> None:
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError as error:
+        raise InputError(f"the {type(estimator).__name__} is not fitted; call its `fit` first") from error
+    except TypeError:
+        return  # not scikit-learn's own; then `predict` will say
+
+
+def _answers(X: Any, y: Any) -> Array:
+    """(n,) or (n, t) true answers, one for each row of X."""
+    answers = np.asarray(y)
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    if answers.ndim == 2 and answers.shape[1] == 1:
+        answers = answers[:, 0]
+    if answers.ndim == 0 or len(answers) != n:
+        raise InputError(f"`X` has {n:,} rows and `y` has shape {answers.shape}; give one answer a row")
+    return answers
+
+
+def _classified(estimator: Any, X: Any, y: Array) -> dict[str, Any]:
+    if y.ndim == 2:
+        return _multilabel(estimator, X, y)
+    classes = np.asarray(estimator.classes_)
+    outcome = {
+        "labels": _indices("y", y, classes),
+        # Not the largest probability: a tuned threshold, or a support vector machine, decides otherwise.
+        "predictions": _indices("predict(X)", np.asarray(estimator.predict(X)), classes),
+        "class_names": tuple(str(name) for name in classes),
+    }
+    if hasattr(estimator, "predict_proba"):
+        outcome["probs"] = np.asarray(estimator.predict_proba(X))
+    return outcome
+
+
+def _indices(name: str, values: Array, classes: Array) -> Array:
+    """(n,) the place of each value among the classes."""
+    import pandas as pd
+
+    found: Array = pd.Index(classes).get_indexer(pd.Index(values))
+    if (found < 0).any():
+        row = int(np.flatnonzero(found < 0)[0])
+        known = ", ".join(str(c) for c in classes[:8])
+        raise InputError(
+            f"`{name}` has the class {values[row]!r} at row {row}, which the estimator never saw; known: {known}"
+        )
+    return found.astype(np.int64)
+
+
+def _multilabel(estimator: Any, X: Any, y: Array) -> dict[str, Any]:
+    outcome: dict[str, Any] = {"labels": y, "predictions": _dense(estimator.predict(X))}
+    if hasattr(estimator, "predict_proba"):
+        probs = estimator.predict_proba(X)
+        # Forests give one (n, 2) array a label, others one (n, t) array.
+        outcome["probs"] = _positives(probs, estimator.classes_) if isinstance(probs, list) else np.asarray(probs)
+    return outcome
+
+
+def _positives(probs: Sequence[Array], classes: Sequence[Array]) -> Array:
+    """(n, t): the probability of 1 for each label; 0 where training never saw a 1."""
+    return np.stack(
+        [p[:, list(c).index(1)] if 1 in c else np.zeros(len(p)) for p, c in zip(probs, classes, strict=True)], 1
+    )
+
+
+def _regressed(estimator: Any, X: Any, y: Array) -> dict[str, Any]:
+    from sklearn.base import is_regressor
+
+    if hasattr(estimator, "__sklearn_tags__") and not is_regressor(estimator):
+        raise InputError(f"{type(estimator).__name__} is neither a classifier nor a regressor; give one of these")
+    if y.ndim == 2:
+        raise InputError(f"a regression has one target a row; got `y` of shape {y.shape}; collect each target apart")
+    if y.dtype.kind not in "biuf":
+        raise InputError(f"`y` must be numbers for a regressor; got {y.dtype}; convert it first")
+    predictions = np.asarray(estimator.predict(X), dtype=np.float64).reshape(len(y))
+    return {"labels": y, "predictions": predictions, "losses": np.square(y - predictions), "task": "regression"}
+
+
+def _last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """What the last step sees, and that step; a search stands for the best it found."""
+    estimator = getattr(estimator, "best_estimator_", estimator)
+    if not hasattr(estimator, "steps"):
+        return X, estimator
+    before = estimator[:-1]
+    return (before.transform(X) if len(before) else X), estimator[-1]
+
+
+def _numbers(inputs: Any) -> Array | None:
+    """(n, d) numeric input; of a data frame its numeric columns; None where there are no numbers."""
+    if hasattr(inputs, "select_dtypes"):
+        inputs = inputs.select_dtypes(include=["number", "bool"]).to_numpy()
+    array = _dense(inputs)
+    if array.dtype == object:
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError):
+            return None
+    if array.dtype.kind not in "biuf" or array.size == 0:
+        return None
+    array = array.astype(np.float64) if array.dtype.kind == "b" else array
+    return array.reshape(len(array), -1)
+
+
+def _dense(inputs: Any) -> Array:
+    if not sparse.issparse(inputs):
+        return np.asarray(inputs)
+    if inputs.shape[0] * inputs.shape[1] > LARGEST_DENSE:
+        raise InputError(
+            f"the input is sparse with shape {inputs.shape}, too large to be made dense; "
+            "reduce it (TruncatedSVD in the Pipeline), or collect with features=False"
+        )
+    dense: Array = inputs.toarray()
+    return dense
+
+
+def _check_complete(features: Array) -> None:
+    bad = ~np.isfinite(features).all(axis=1)
+    if bad.any():
+        raise InputError(
+            f"the input has NaN or infinity, first at row {int(np.flatnonzero(bad)[0])}, so it is no representation; "
+            "impute it in a step of the Pipeline, or collect with features=False"
+        )
+
+
+def _is_perceptron(estimator: Any) -> bool:
+    return all(hasattr(estimator, name) for name in ("coefs_", "intercepts_", "activation"))
+
+
+def penultimate(perceptron: Any, X: Array) -> Array:
+    """(n, d): the last hidden layer of a fitted MLPClassifier or MLPRegressor; times the last weights, its output."""
+    activation = _ACTIVATIONS[perceptron.activation]
+    hidden = X
+    for weights, bias in zip(perceptron.coefs_[:-1], perceptron.intercepts_[:-1], strict=True):
+        hidden = activation(hidden @ weights + bias)
+    return hidden
+
+
+def _columns(X: Any, metadata: Sequence[str]) -> dict[str, Array]:
+    names = (metadata,) if isinstance(metadata, str) else tuple(metadata)
+    if names and not hasattr(X, "columns"):
+        raise InputError("`metadata` names columns of `X`, which has no names here; give `X` as a data frame")
+    for name in names:
+        if name not in X.columns:
+            raise unknown("metadata column", name, map(str, X.columns))
+    return {name: np.asarray(X[name]) for name in names}
+
+
+def _texts(X: Any) -> Texts | None:
+    """The inputs themselves, where each is a text."""
+    if sparse.issparse(X) or np.ndim(X) != 1 or not all(isinstance(text, str) for text in X):
+        return None
+    return Texts(list(X))

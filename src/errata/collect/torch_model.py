@@ -1,0 +1,188 @@
+"""A PyTorch model and a loader as an Evaluation: one pass, streamed, and the model left as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core import Array, Evaluation, InputError, Origin, require
+from .batches import Batch, logits_of, split_batch
+from .outcomes import outcome_of, plain
+from .streams import InMemory, OnDisk
+
+if TYPE_CHECKING:
+    import torch
+
+Loss = Callable[[Any, Any], Any]
+Say = Callable[[str], None]
+
+
+def from_torch(
+    model: torch.nn.Module,
+    loader: Iterable[Any],
+    *,
+    layer: str | None = None,
+    device: torch.device | str | None = None,
+    loss: Loss | None = None,
+    metadata: Sequence[str] = (),
+    out: str | Path | None = None,
+    progress: bool = True,
+    say: Say | None = None,
+) -> Evaluation:
+    """An Evaluation of `model` on the batches of `loader`, which should not shuffle.
+
+    Batches are pairs (inputs, labels), or dicts with the label under label(s), y or target(s), ids
+    under id(s), groups under group(s) and the model's keyword arguments under the other keys.
+    `layer`: the representation is the output of this module, flattened, and has its name; left out,
+    it is the input of the last linear layer (or 1x1 convolution) that runs, called "penultimate".
+    `device`: where to run; left out, where the model is. `loss`: (logits, labels) -> (b,) losses;
+    left out, cross-entropy or squared error. `metadata`: keys of dict batches to keep as metadata.
+    `out`: a .npy file that holds the representation instead of memory. `progress`: a bar on stderr,
+    where that is a terminal, and a line that says which layer was taken, which `say` gets instead.
+    """
+    require("torch", "torch")
+    from ..tensors import evaluating, moved, state_fingerprint, tapped, unwrap
+
+    model = unwrap(model)
+    names = (metadata,) if isinstance(metadata, str) else tuple(metadata)
+    tell = say or (_line if progress else _silence)
+    if _shuffles(loader):
+        tell("the loader shuffles, so rows without ids are numbered as they came; use shuffle=False to compare runs")
+    origin = Origin(model=state_fingerprint(model))
+    gathered = _Gathered(_expected_rows(loader), out)
+    with gathered.kept(), moved(model, device) as where, evaluating(model), tapped(model, layer) as tap:
+        for raw in _shown(loader, progress):
+            _run(model, split_batch(raw, names), where, loss, gathered, tap)
+            if gathered.batches == 1:
+                tell(f"representation: {_described(tap.layer, layer)}")
+        return gathered.evaluation("penultimate" if layer is None else layer, origin)
+
+
+def _run(model: Any, batch: Batch, device: Any, loss: Loss | None, gathered: _Gathered, tap: Any) -> None:
+    """One batch through the model, and all of it that is kept."""
+    from ..tensors import to_device
+
+    output = model(*to_device(batch.args, device), **to_device(batch.kwargs, device))
+    logits = logits_of(output)
+    labels = plain(batch.labels)
+    rows = len(labels) if labels.ndim else 0
+    if logits.ndim == 0 or len(logits) != rows:
+        raise InputError(
+            f"the model gave an output of shape {tuple(logits.shape)} for a batch of {rows} labels; "
+            "it must give one row an example"
+        )
+    losses = None if loss is None else _own_losses(loss, logits, to_device(batch.labels, device), rows)
+    if logits.ndim > 2 and losses is None:
+        raise InputError(
+            f"the model gave an output of shape {tuple(logits.shape)}, more than logits of shape (n, k); "
+            "pass `loss`, a function of (logits, labels) that gives one loss a row"
+        )
+    gathered.add(logits, labels, losses, batch.columns)
+    gathered.represent(tap.take(rows).numpy())
+
+
+def _own_losses(loss: Loss, logits: Any, labels: Any, rows: int) -> Array:
+    losses = plain(loss(logits, labels))
+    if losses.shape != (rows,):
+        raise InputError(
+            f"`loss` must give one value a row, shape ({rows},); got shape {losses.shape}; use reduction='none'"
+        )
+    return losses
+
+
+class _Gathered:
+    """What has been seen so far, a batch at a time; nothing of it holds on to the model's graph."""
+
+    def __init__(self, expected: int | None, out: str | Path | None):
+        self.batches = 0
+        self._logits = InMemory(expected)
+        self._rows: InMemory | OnDisk = InMemory(expected) if out is None else OnDisk(out)
+        self._columns: dict[str, list[Array]] = {}
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Half a file is not left behind when something goes wrong on the way."""
+        try:
+            yield
+        except BaseException:
+            self._rows.abandon()
+            raise
+
+    def add(self, logits: Any, labels: Array, losses: Array | None, columns: dict[str, Any]) -> None:
+        if logits.ndim <= 2:
+            self._logits.append(logits.detach().float().cpu().numpy())
+            self._column("labels", labels)
+        if losses is not None:
+            self._column("losses", losses)
+        for name, values in columns.items():
+            self._column(name, plain(values), len(labels))
+        self.batches += 1
+
+    def represent(self, rows: Array) -> None:
+        self._rows.append(rows)
+
+    def _column(self, name: str, values: Array, rows: int | None = None) -> None:
+        if rows is not None and values.shape != (rows,):
+            raise InputError(f"`{name}` must have one value a row, shape ({rows},); got shape {values.shape}")
+        self._columns.setdefault(name, []).append(values)
+
+    def evaluation(self, name: str, origin: Origin) -> Evaluation:
+        if self.batches == 0:
+            raise InputError("the loader gave no batches; give it at least one row")
+        columns = {column: np.concatenate(parts) for column, parts in self._columns.items()}
+        outcome: dict[str, Any] = (
+            outcome_of(self._logits.finish(), columns.pop("labels")) if "labels" in columns else {}
+        )
+        metadata = {key: columns.pop(key) for key in list(columns) if key.startswith("metadata:")}
+        return Evaluation(
+            **outcome | columns,  # losses that the user computed stand before derived ones
+            representations={name: self._rows.finish()},
+            metadata={key.removeprefix("metadata:"): values for key, values in metadata.items()},
+            origin=origin,
+        )
+
+
+def _expected_rows(loader: Any) -> int | None:
+    try:
+        return len(loader.dataset)
+    except (AttributeError, TypeError, NotImplementedError):
+        return None
+
+
+def _shuffles(loader: Any) -> bool:
+    return type(getattr(loader, "sampler", None)).__name__ == "RandomSampler"
+
+
+def _described(found: str | None, asked: str | None) -> str:
+    if asked is not None:
+        return f"the output of `{asked}`"
+    return f"the input of the last linear layer, `{found}`" if found else "the model's input, since it is one layer"
+
+
+def _line(text: str) -> None:
+    from rich.console import Console
+
+    Console(stderr=True).print(text, markup=False, highlight=False)
+
+
+def _silence(text: str) -> None:
+    """Nobody wants to hear."""
+
+
+def _shown(loader: Iterable[Any], progress: bool) -> Iterable[Any]:
+    """The batches, with a bar and the time left on stderr where somebody can see it."""
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    if not progress or not console.is_terminal:
+        return loader
+    try:
+        total = len(loader)  # type: ignore[arg-type]  # not every loader knows
+    except (TypeError, NotImplementedError):
+        total = None
+    return track(loader, description="collect", total=total, console=console, transient=True)

@@ -1,0 +1,43 @@
+"""One file, one method. The registry below is the only list: CLI, tests, docs and bench iterate over it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from typing import Any
+
+from ..core.errors import unknown
+from .confusion import Confusion
+from .contract import BaseSlicer, Slicer, State, build, knows_outcome
+from .gmm import Gmm
+from .high_loss import HighLoss
+from .spotlight import Spotlight
+from .standin import StandIn
+
+SLICERS: dict[str, Any] = {cls.name: cls for cls in (Spotlight, Gmm, HighLoss, Confusion)}
+
+
+def registry() -> dict[str, Any]:
+    """Our methods and those that outside packages offer through the entry point `errata.slicers`."""
+    outside = {entry.name: entry.load() for entry in entry_points(group="errata.slicers")}
+    return {**outside, **SLICERS}
+
+
+def make(method: str, *, seed: int = 0, options: Mapping[str, Any] | None = None) -> Slicer:
+    """A slicer by name: `spotlight`, or `spotlight:as_published` for another preset."""
+    name, _, preset = method.partition(":")
+    known = registry()
+    if name not in known:
+        raise unknown("method", name, known)
+    return build(known[name], preset or "recommended", seed, options or {})
+
+
+def restore(state: State) -> Any:
+    """A fitted slicer, or stand-in, from its saved state."""
+    known = {**registry(), StandIn.name: StandIn}
+    if state.name not in known:
+        raise unknown("method", state.name, known)
+    return known[state.name].from_state(state)
+
+
+__all__ = ["SLICERS", "BaseSlicer", "Slicer", "StandIn", "State", "knows_outcome", "make", "registry", "restore"]

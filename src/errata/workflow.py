@@ -1,0 +1,307 @@
+"""The conductor: searches on some rows, measures on others, explains, and returns an Audit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from . import __version__
+from .core import Array, Audit, Evaluation, InputError, Slice
+from .core.confirm import Candidate, Result, Settings, Trial, scope_mask, select, silence, test_all
+from .core.errors import unknown
+from .core.membership import OVERLAP, jaccard
+from .core.split import discover_mask
+from .explain import explain as explain_audit
+from .slicers import Slicer, StandIn, knows_outcome, make
+
+FEWEST_ROWS = 20
+CLUSTER_ROWS = 10_000  # rows that fit the clusters drawn beside the slices
+UNCONFIRMABLE = "unconfirmable"
+
+Progress = Callable[[str, float], None]  # what is being done, and the share done
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """One method on one task, with discover and confirm rows in their roles."""
+
+    key: str  # names the fitted slicer in the audit and on disk
+    method: str
+    task: str
+    trial: Trial
+    reverse: bool = False
+
+
+def audit(
+    evaluation: Evaluation,
+    *,
+    methods: Sequence[str] = ("spotlight",),
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    seed: int = 0,
+    settings: Settings | None = None,
+    crossfit: bool = False,
+    train: Evaluation | None = None,
+    progress: Progress | None = None,
+) -> Audit:
+    """Find slices on the discover rows, confirm them on the others, explain what was found.
+
+    methods: names, each `NAME` or `NAME:PRESET`. options: {"spotlight": {"size": 0.05}}; every argument of a
+    method's constructor is one. seed drives the search, never the split. crossfit also searches on the confirm
+    rows and tests on the discover rows, all in one family of tests. train: the rows the model learnt from, with
+    the same representations, for methods that need them.
+    """
+    settings = settings or Settings()
+    _check(evaluation, methods, options or {}, train)
+    discover = discover_mask(evaluation, settings.share)
+    searches = list(_searches(evaluation, methods, discover, settings, crossfit))
+    slicers: dict[str, Any] = {}
+    family: list[tuple[_Search, Candidate]] = []
+    outside: list[tuple[_Search, Candidate]] = []
+    for i, search in enumerate(searches):
+        slicer = make(search.method, seed=seed, options=_options_of(search.method, options or {}))
+        _report_to(slicer, progress, search.key, i, len(searches))
+        fitted, candidates, blind = _run(search, slicer, train, seed)
+        slicers[search.key] = fitted
+        family += [(search, candidate) for candidate in select(search.trial, candidates)]
+        outside += [(search, candidate) for candidate in blind[: settings.most]]
+    results = test_all([(search.trial, candidate) for search, candidate in family])
+    found = _in_order([(search, result) for (search, _), result in zip(family, results, strict=True)])
+    slices = found + [_unconfirmable(search, candidate) for search, candidate in outside]
+    trials = {search.task: search.trial for search in searches if not search.reverse}
+    plain = Audit(
+        slices=tuple(replace(item, id=f"s{i}") for i, item in enumerate(slices, start=1)),
+        evaluation=evaluation,
+        discover=discover,
+        overall=tuple((task, trial.overall()) for task, trial in trials.items()),
+        settings=_settings_record(settings, methods, options or {}, seed, crossfit, len(family), train),
+        silence=_silence(trials, len(family)),
+        slicers=slicers,
+    )
+    return explain_audit(plain, seed=seed, clusters=_clusters(evaluation, discover, seed))
+
+
+def apply(audit: Audit, evaluation: Evaluation) -> dict[str, Array]:
+    """Weights of the audit's frozen slices on any rows: slice id -> (n,). Labels are not needed.
+
+    Slices that only the outcome defines (reason "unconfirmable", without a stand-in) are left out.
+    """
+    tasks = dict(evaluation.tasks())
+    weights: dict[tuple[str, str], Array] = {}
+    able = [item for item in audit.slices if item.column >= 0]
+    for item in able:
+        place = item.slicer, item.task
+        if place not in weights:
+            weights[place] = audit.slicers[item.slicer].membership(tasks.get(item.task, evaluation))
+    return {item.id: weights[item.slicer, item.task][:, item.column] for item in able}
+
+
+def _check(
+    evaluation: Evaluation, methods: Sequence[str], options: Mapping[str, Any], train: Evaluation | None
+) -> None:
+    if not isinstance(evaluation, Evaluation):
+        raise InputError(f"`audit` takes an Evaluation; got {type(evaluation).__name__}; make one with errata.collect")
+    if len(evaluation) < FEWEST_ROWS:
+        raise InputError(
+            f"an audit needs at least {FEWEST_ROWS} rows; got {len(evaluation)}; "
+            "half of them only confirm what the other half shows"
+        )
+    if not methods:
+        raise InputError("`methods` is empty; name at least one, such as `spotlight`")
+    if len(set(methods)) != len(methods):
+        raise InputError(f"`methods` names one twice: {', '.join(methods)}; name each once")
+    named = {method.partition(":")[0] for method in methods} | set(methods)
+    for method in options:
+        if method not in named:
+            raise unknown("method in an option", method, named)
+    _refuse_training_rows(evaluation, train)
+
+
+def _refuse_training_rows(evaluation: Evaluation, train: Evaluation | None) -> None:
+    """Errors on rows the model learnt from say nothing of new ones. Same id and same values: the same row."""
+    if train is None:
+        return
+    _, mine, theirs = np.intersect1d(evaluation.row_ids, train.row_ids, return_indices=True)
+    shared = [name for name in evaluation.representations if name in train.representations]
+    if not len(mine) or not shared:
+        return
+    few = slice(0, 1000)
+    a = np.asarray(evaluation.representations[shared[0]][np.sort(mine[few])])
+    b = np.asarray(train.representations[shared[0]][theirs[few][np.argsort(mine[few])]])
+    same = int((a == b).all(axis=1).sum()) if a.shape == b.shape else 0
+    if same > len(a) / 2:
+        raise InputError(f"at least {same} rows of the evaluation are also in `train`; audit rows the model never saw")
+
+
+def _searches(
+    evaluation: Evaluation, methods: Sequence[str], discover: Array, settings: Settings, crossfit: bool
+) -> Iterable[_Search]:
+    for t, (task, view) in enumerate(evaluation.tasks()):
+        trials = [Trial(view, discover, settings)] + ([Trial(view, ~discover, settings)] if crossfit else [])
+        for reverse, trial in enumerate(trials):
+            for method in methods:
+                key = method.replace(":", "-") + (f"-task{t}" if task else "") + ("-reverse" if reverse else "")
+                yield _Search(key, method, task, trial, bool(reverse))
+
+
+def _options_of(method: str, options: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Options said for the method, then those said for this preset of it."""
+    return {**options.get(method.partition(":")[0], {}), **options.get(method, {})}
+
+
+def _report_to(slicer: Any, progress: Progress | None, key: str, i: int, total: int) -> None:
+    if progress is not None:
+        progress(key, i / total)
+        slicer.tell = lambda share: progress(key, (i + share) / total)
+
+
+def _run(
+    search: _Search, slicer: Slicer, train: Evaluation | None, seed: int
+) -> tuple[Any, list[Candidate], list[Candidate]]:
+    """(what is saved, its candidates, candidates that nothing can stand in for)."""
+    view, discover = search.trial.evaluation, search.trial.discover
+    searched = view.rows(discover)
+    slicer.fit(searched, train=train)
+    if not knows_outcome(slicer, view):
+        weights = slicer.membership(view)
+        return slicer, [_candidate(search, slicer, weights, j) for j in range(weights.shape[1])], []
+    standin = StandIn(search.method, seed).fit(slicer, searched)
+    own = slicer.membership(view)
+    inside = own >= slicer.thresholds_
+    weights = standin.membership(view)
+    candidates = [
+        replace(
+            _candidate(search, standin, weights, j),
+            fidelity=_fidelity(weights[:, j] >= standin.thresholds_[j], inside[:, column], search.trial.confirm),
+        )
+        for j, column in enumerate(standin.columns_)
+    ]
+    blind = [  # no stand-in, so no column that could be applied to new rows
+        replace(_candidate(search, slicer, own, j), index=-1)
+        for j in range(own.shape[1])
+        if j not in standin.columns_ and inside[:, j].any()
+    ]
+    empty = [c for c in candidates if not c.inside.any()]
+    return standin, [c for c in candidates if c.inside.any()], blind + empty
+
+
+def _candidate(search: _Search, slicer: Any, weights: Array, j: int) -> Candidate:
+    rule = slicer.rules_[j]
+    column = weights[:, j]
+    if rule.get("scope"):
+        column = column * scope_mask(search.trial.evaluation, rule["scope"])
+    return Candidate(search.method, j, column, float(slicer.thresholds_[j]), rule, rule.get("side", "hard"))
+
+
+def _fidelity(standin: Array, own: Array, confirm: Array) -> float:
+    taken = standin & confirm
+    return float(own[taken].mean()) if taken.any() else 0.0
+
+
+def _in_order(results: Sequence[tuple[_Search, Result]]) -> list[Slice]:
+    """Slices by importance; those that hold mostly the same rows are folded into the first of them."""
+    kept: list[Slice] = []
+    for search, result in sorted(results, key=lambda pair: pair[1].priority):
+        inside = result.candidate.inside
+        twin = next(
+            (
+                i
+                for i, other in enumerate(kept)
+                if (other.task, other.side) == (search.task, result.candidate.side)
+                and jaccard(other.members, inside) >= OVERLAP
+            ),
+            None,
+        )
+        if twin is None:
+            kept.append(_slice(search, result))
+        else:
+            names = dict.fromkeys([*kept[twin].found_by, search.method])
+            kept[twin] = replace(kept[twin], found_by=tuple(names), folded=kept[twin].folded + 1)
+    return kept
+
+
+def _slice(search: _Search, result: Result) -> Slice:
+    candidate = result.candidate
+    return Slice(
+        id="",
+        method=search.method,
+        name=f"{search.method} {candidate.index + 1}",
+        verdict=result.verdict,
+        threshold=candidate.threshold,
+        rule=candidate.rule,
+        weights=candidate.weights,
+        slicer=search.key,
+        column=candidate.index,
+        side=candidate.side,
+        task=search.task,
+        reason=result.reason,
+        confirmed_on="discover" if search.reverse else "confirm",
+        discover=result.found,
+        confirm=result.confirmed,
+        beyond=result.beyond,
+        explained_by=result.explained_by,
+        not_applicable=result.not_applicable,
+        fidelity=candidate.fidelity,
+        found_by=(search.method,),
+    )
+
+
+def _unconfirmable(search: _Search, candidate: Candidate) -> Slice:
+    """What unites these rows is that they are wrong: shown without a number."""
+    return Slice(
+        id="",
+        method=search.method,
+        name=search.method,
+        verdict="not confirmed",
+        threshold=candidate.threshold,
+        rule=candidate.rule,
+        weights=candidate.weights,
+        slicer=search.key,
+        column=candidate.index,
+        task=search.task,
+        reason=UNCONFIRMABLE,
+        found_by=(search.method,),
+    )
+
+
+def _settings_record(
+    settings: Settings,
+    methods: Sequence[str],
+    options: Mapping[str, Any],
+    seed: int,
+    crossfit: bool,
+    family: int,
+    train: Evaluation | None,
+) -> dict[str, Any]:
+    return {
+        "version": __version__,
+        "methods": list(methods),
+        "options": {name: dict(values) for name, values in options.items()},
+        "seed": seed,
+        **asdict(settings),
+        "level": settings.level,
+        "crossfit": crossfit,
+        "tested": family,
+        "trained_on_these_rows": "not known" if train is None else "no",
+    }
+
+
+def _silence(trials: Mapping[str, Trial], family: int) -> str:
+    sentences = [(task, silence(trial, family)) for task, trial in trials.items()]
+    return " ".join(f"{task}: {sentence}" if task else sentence for task, sentence in sentences)
+
+
+def _clusters(evaluation: Evaluation, discover: Array, seed: int) -> Array | None:
+    """(n,) clusters of a Gaussian mixture, to be drawn beside the slices (the paper's figure 5)."""
+    if not evaluation.representations or evaluation.losses is None:
+        return None
+    rows = np.flatnonzero(discover)
+    few = rows[np.linspace(0, len(rows) - 1, min(len(rows), CLUSTER_ROWS)).astype(int)]
+    mixture = make("gmm", seed=seed).fit(evaluation.rows(few))
+    clusters: Array = mixture.membership(evaluation).argmax(axis=1)
+    return clusters
+
+
+__all__ = ["Settings", "apply", "audit"]
