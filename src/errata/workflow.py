@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from . import __version__
+from . import __version__, store
+from .collect import read
 from .core import Array, Audit, Evaluation, InputError, Slice
 from .core.confirm import Candidate, Result, Settings, Trial, scope_mask, select, silence, test_all
 from .core.errors import unknown
 from .core.membership import OVERLAP, jaccard
 from .core.split import discover_mask
 from .explain import explain as explain_audit
-from .slicers import Slicer, StandIn, knows_outcome, make
+from .report import to_html
+from .slicers import Slicer, StandIn, knows_outcome, make, restore
 
 FEWEST_ROWS = 20
 CLUSTER_ROWS = 10_000  # rows that fit the clusters drawn beside the slices
@@ -54,7 +57,8 @@ def audit(
     the same representations, for methods that need them.
     """
     settings = settings or Settings()
-    _check(evaluation, methods, options or {}, train)
+    check_methods(methods, options or {})
+    _check_rows(evaluation, train)
     discover = discover_mask(evaluation, settings.share)
     searches = list(_searches(evaluation, methods, discover, settings, crossfit))
     slicers: dict[str, Any] = {}
@@ -98,9 +102,17 @@ def apply(audit: Audit, evaluation: Evaluation) -> dict[str, Array]:
     return {item.id: weights[item.slicer, item.task][:, item.column] for item in able}
 
 
-def _check(
-    evaluation: Evaluation, methods: Sequence[str], options: Mapping[str, Any], train: Evaluation | None
-) -> None:
+def load(folder: str | Path) -> Audit:
+    """A saved audit, with its slicers ready for new rows."""
+    return store.load(folder, restore, read)
+
+
+def save(audit: Audit, folder: str | Path) -> Path:
+    """Write an audit and its report as a folder that does not exist yet; whole or not at all."""
+    return store.save(audit, folder, report=to_html(audit))
+
+
+def _check_rows(evaluation: Evaluation, train: Evaluation | None) -> None:
     if not isinstance(evaluation, Evaluation):
         raise InputError(f"`audit` takes an Evaluation; got {type(evaluation).__name__}; make one with errata.collect")
     if len(evaluation) < FEWEST_ROWS:
@@ -108,6 +120,13 @@ def _check(
             f"an audit needs at least {FEWEST_ROWS} rows; got {len(evaluation)}; "
             "half of them only confirm what the other half shows"
         )
+    _refuse_training_rows(evaluation, train)
+
+
+def check_methods(methods: Sequence[str], options: Mapping[str, Mapping[str, Any]]) -> None:
+    """All names, presets and options are known: worth saying before an hour of reading."""
+    if isinstance(methods, str):
+        raise InputError(f"`methods` is a list of names; got the text {methods!r}; write [{methods!r}]")
     if not methods:
         raise InputError("`methods` is empty; name at least one, such as `spotlight`")
     if len(set(methods)) != len(methods):
@@ -116,7 +135,8 @@ def _check(
     for method in options:
         if method not in named:
             raise unknown("method in an option", method, named)
-    _refuse_training_rows(evaluation, train)
+    for method in methods:
+        make(method, options=_options_of(method, options))
 
 
 def _refuse_training_rows(evaluation: Evaluation, train: Evaluation | None) -> None:
@@ -304,4 +324,4 @@ def _clusters(evaluation: Evaluation, discover: Array, seed: int) -> Array | Non
     return clusters
 
 
-__all__ = ["Settings", "apply", "audit"]
+__all__ = ["Settings", "apply", "audit", "check_methods", "load", "save"]

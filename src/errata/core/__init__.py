@@ -5,6 +5,7 @@ from .errors import ErrataError, InputError, MissingExtra, MissingInput, require
 from .evaluation import Evaluation, Origin, Source
 from .media import Media
 from .rows import Array, Matrix, RowView
+from .state import State
 
 __all__ = [
     "Array",
@@ -24,5 +25,6 @@ __all__ = [
     "RowView",
     "Slice",
     "Source",
+    "State",
     "require",
 ]

@@ -80,8 +80,15 @@ def p_gap(counts: Counts, margin: float = 0.0) -> float:
 
 
 def interval(counts: Counts, level: float) -> tuple[float, float]:
-    """The gap's interval with error `level` on each side: the test, turned round."""
-    return _lower(counts, level), -_lower(counts.mirrored(), level)
+    """The gap's interval with error `level` on each side: the test, turned round.
+
+    A slice's rate lies in [0, 1], so the gap cannot be beyond what the reference rate leaves; that matters
+    where every row of the slice has the same outcome and the test itself has no bound on that side.
+    """
+    wrong, right = counts.b * counts.nref, (1 - counts.b) * counts.nref
+    highest_b = float(special.betainccinv(wrong + 1, max(right, 1e-9), level))
+    lowest_b = float(special.betaincinv(max(wrong, 1e-9), right + 1, level))
+    return max(_lower(counts, level), -highest_b), min(-_lower(counts.mirrored(), level), 1 - lowest_b)
 
 
 def _lower(counts: Counts, level: float) -> float:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from importlib.metadata import entry_points
 from typing import Any
 
+from ..core import State
 from ..core.errors import unknown
 from .confusion import Confusion
-from .contract import BaseSlicer, Slicer, State, build, knows_outcome
+from .contract import BaseSlicer, Slicer, build, knows_outcome
 from .gmm import Gmm
 from .high_loss import HighLoss
 from .spotlight import Spotlight
@@ -32,6 +34,21 @@ def make(method: str, *, seed: int = 0, options: Mapping[str, Any] | None = None
     return build(known[name], preset or "recommended", seed, options or {})
 
 
+def describe() -> list[dict[str, Any]]:
+    """Every method with what it needs, its presets and its options: what `errata methods` lists."""
+    return [
+        {
+            "name": name,
+            "summary": (inspect.getdoc(cls) or "").partition("\n")[0],
+            "needs": sorted(cls.needs),
+            "reads": sorted(cls.reads),
+            "presets": list(cls.presets),
+            "options": cls.options(),
+        }
+        for name, cls in sorted(registry().items())
+    ]
+
+
 def restore(state: State) -> Any:
     """A fitted slicer, or stand-in, from its saved state."""
     known = {**registry(), StandIn.name: StandIn}
@@ -40,4 +57,4 @@ def restore(state: State) -> Any:
     return known[state.name].from_state(state)
 
 
-__all__ = ["SLICERS", "BaseSlicer", "Slicer", "StandIn", "State", "knows_outcome", "make", "registry", "restore"]
+__all__ = ["SLICERS", "BaseSlicer", "Slicer", "StandIn", "describe", "knows_outcome", "make", "registry", "restore"]

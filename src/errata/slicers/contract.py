@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from types import UnionType
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    Self,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    runtime_checkable,
+)
 
 import numpy as np
 
-from ..core import Array, Evaluation, InputError
+from ..core import Array, Evaluation, InputError, State
 from ..core.errors import unknown
 from ..core.membership import thresholds
-
-
-@dataclass(frozen=True)
-class State:
-    """A fitted slicer as plain JSON and arrays: what is saved, and enough to be used on new rows."""
-
-    name: str
-    facts: Mapping[str, Any]
-    arrays: Mapping[str, Array] = field(default_factory=dict)
 
 
 @runtime_checkable
@@ -124,9 +126,28 @@ def build(cls: Any, preset: str, seed: int, options: Mapping[str, Any]) -> Slice
     for name in options:
         if name not in known:
             raise unknown(f"option of method `{cls.name}`", name, known)
+    hints = get_type_hints(cls.__init__)
+    for name, value in options.items():
+        if name in hints and not _fits(value, hints[name]):
+            want = str(hints[name]).removeprefix("typing.")
+            want = getattr(hints[name], "__name__", want) if get_origin(hints[name]) is None else want
+            raise InputError(f"`{cls.name}.{name}` must be {want}; got {value!r}")
     seeded = {"seed": seed} if "seed" in known else {}
     built: Slicer = cls(**{**seeded, **cls.presets[preset], **options})
     return built
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value from the outside is of the type that a constructor asks for."""
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if get_origin(hint) in (Union, UnionType):
+        return any(_fits(value, one) for one in get_args(hint))
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return not isinstance(hint, type) or isinstance(value, hint)
 
 
 def knows_outcome(slicer: Slicer, evaluation: Evaluation) -> bool:

@@ -14,8 +14,8 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
-from ..core import Array, Evaluation
-from .contract import Slicer, State, check_columns
+from ..core import Array, Evaluation, State
+from .contract import Slicer, check_columns
 
 FEWEST_MEMBERS = 10
 FOLDS = 5

@@ -1,0 +1,5 @@
+"""`python -m errata`."""
+
+from .cli import main
+
+main()

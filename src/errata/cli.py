@@ -1,0 +1,253 @@
+"""The command: argv -> one call -> exit code. 0 done, 1 a gate failed, 2 bad input."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
+
+from . import __version__
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Find, explain and fix the systematic errors of a trained model.",
+)
+
+Many = list[str]
+# click's UsageError, or typer's own copy of it: newer releases do not bring click, and neither exports it by name.
+USAGE_ERROR: Any = typer.BadParameter.__bases__[0]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"errata {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _start(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Find, explain and fix the systematic errors of a trained model."""
+
+
+@app.command()
+def audit(
+    source: Annotated[Path, typer.Argument(metavar="INPUT", help="A .npz, .parquet or .csv file.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="The folder to write; must not exist.")],
+    method: Annotated[Many, typer.Option(help="NAME or NAME:PRESET; repeat, or separate by commas.")] = ["spotlight"],  # noqa: B006
+    sets: Annotated[Many, typer.Option("--set", metavar="METHOD.KEY=VALUE", help="An option of a method.")] = [],  # noqa: B006
+    representation: Annotated[Many, typer.Option(metavar="[METHOD=]NAME", help="Which embedding to search.")] = [],  # noqa: B006
+    metadata: Annotated[Many, typer.Option(metavar="COLUMN", help="A further column to explain slices with.")] = [],  # noqa: B006
+    foreign: Annotated[Many, typer.Option(metavar="NAME", help="An embedding that is not the audited model's.")] = [],  # noqa: B006
+    train: Annotated[Path | None, typer.Option(metavar="FILE", help="The rows the model learnt from.")] = None,
+    after: Annotated[list[Path], typer.Option(metavar="DIR", help="An earlier audit of the same rows.")] = [],  # noqa: B006
+    alpha: Annotated[float, typer.Option(help="Chance of any false confirmation.")] = 0.05,
+    delta: Annotated[float | None, typer.Option(help="Margin a slice must beat.")] = None,
+    tolerance: Annotated[float | None, typer.Option(help="Loss that is bad, where there are no errors.")] = None,
+    crossfit: Annotated[
+        bool, typer.Option("--crossfit", help="Search both halves; for fewer than 5,000 rows.")
+    ] = False,
+    reference: Annotated[bool, typer.Option("--reference", help="Refer to INPUT instead of copying it.")] = False,
+    seed: Annotated[int, typer.Option(help="Drives the search, never the split.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print audit.json instead of the summary.")] = False,
+) -> None:
+    """Find slices on half of the rows, confirm them on the other half, and write a report."""
+    from . import store, workflow
+    from .collect import read
+    from .core.confirm import Settings
+
+    store.check_target(output)
+    methods = [name for given in method for name in given.split(",") if name]
+    options = _options(methods, sets, representation)
+    workflow.check_methods(methods, options)
+    evaluation = read(source, metadata=metadata, foreign=foreign)
+    runs = store.earlier_audits(evaluation.fingerprint, after, output)
+    settings = Settings(alpha=alpha, delta=delta, tolerance=tolerance, run=1 + len(runs))
+    with _bar() as progress:
+        found = workflow.audit(
+            evaluation,
+            methods=methods,
+            options=options,
+            seed=seed,
+            settings=settings,
+            crossfit=crossfit,
+            train=None if train is None else read(train),
+            progress=progress,
+        )
+    refer = {"path": str(source.absolute()), "metadata": metadata, "foreign": foreign} if reference else None
+    _finish(found, output, as_json, refer)
+
+
+@app.command()
+def demo(
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="The folder to write.")] = Path(
+        "demo-audit"
+    ),
+    seed: Annotated[int, typer.Option(help="Seed of the model and of the search.")] = 0,
+) -> None:
+    """Train a small model with a hidden weakness, audit it, and say whether the audit found it."""
+    from . import demo as demonstration
+    from . import store, workflow
+
+    store.check_target(output)
+    example = demonstration.example(seed)
+    with _bar() as progress:
+        found = workflow.audit(example.evaluation, options=demonstration.OPTIONS, seed=seed, progress=progress)
+    _finish(found, output, as_json=False, reference=None, words=demonstration.answer(example, found))
+
+
+@app.command()
+def apply(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A saved audit.")],
+    source: Annotated[Path, typer.Argument(metavar="INPUT", help="New rows; no labels are needed.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The .parquet to write.")],
+    fail_on: Annotated[
+        float | None, typer.Option(metavar="SHARE", help="Exit 1 if a confirmed slice holds more.")
+    ] = None,
+) -> None:
+    """Find the members of saved slices among new rows."""
+    import pyarrow.parquet as pq
+
+    from . import slicers, store, workflow
+    from .collect import read
+
+    store.check_file_target(output)
+    found = store.load(folder, slicers.restore, read)
+    rows = read(source)
+    weights = workflow.apply(found, rows)
+    with store.whole_file(output) as partial:
+        pq.write_table(store.weights_table(rows.row_ids, weights), partial)
+    shares = {s.id: float((weights[s.id] >= s.threshold).mean()) for s in found.slices if s.id in weights}
+    for item in found.slices:
+        if item.id in shares:
+            _say(f"{item.id} {item.name}: {shares[item.id]:.2%} of {len(rows):,} rows ({item.verdict})")
+    _say(str(output))
+    over = [s.id for s in found.confirmed if fail_on is not None and shares.get(s.id, 0) > fail_on]
+    if over:
+        _say(f"Gate fails: {', '.join(over)} hold more than {fail_on:.2%} of the rows.")
+        raise typer.Exit(1)
+
+
+@app.command()
+def methods(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
+    """List the methods, their presets and their options."""
+    from .slicers import describe
+
+    listed = describe()
+    if as_json:
+        typer.echo(json.dumps(listed, indent=1))
+        return
+    for item in listed:
+        _say(f"{item['name']}: {item['summary']}")
+        _say(f"  needs {', '.join(item['needs']) or 'nothing'}; presets {', '.join(item['presets'])}")
+        _say(f"  options {', '.join(f'{name}={value!r}' for name, value in item['options'].items())}")
+
+
+def _options(methods: Many, sets: Many, representations: Many) -> dict[str, dict[str, Any]]:
+    """{"spotlight": {"size": 0.05}} from METHOD.KEY=VALUE and [METHOD=]NAME; values are JSON, else text."""
+    from .core import InputError
+
+    options: dict[str, dict[str, Any]] = {}
+    for given in sets:
+        place, equals, value = given.partition("=")
+        method, dot, key = place.partition(".")
+        if not (equals and dot and method and key):
+            raise InputError(f"`--set` takes METHOD.KEY=VALUE; got {given!r}; for example spotlight.size=0.05")
+        options.setdefault(method, {})[key] = _value(value)
+    for given in representations:
+        method, equals, name = given.rpartition("=")
+        for one in [method] if equals else _searching(methods):
+            options.setdefault(one, {})["representation"] = name
+    return options
+
+
+def _searching(methods: Many) -> list[str]:
+    """The methods that search a representation."""
+    from .slicers import registry
+
+    known = registry()
+    names = {method.partition(":")[0] for method in methods}
+    return [name for name in sorted(names) if name in known and "representation" in known[name].options()]
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _finish(
+    found: Any, output: Path, as_json: bool, reference: dict[str, Any] | None, words: str | None = None
+) -> None:
+    """Write the folder, then say what is in it and where the report lies."""
+    from . import report, store
+
+    store.save(found, output, report=report.to_html(found), reference=reference)
+    if as_json:
+        typer.echo((output / "audit.json").read_text(), nl=False)
+        return
+    console = Console(highlight=False)
+    console.print(report.to_terminal(found))
+    if words:
+        console.print(Text(f"\n{words}"))
+    _say(f"\n{output / 'report.html'}")
+
+
+def _say(text: str) -> None:
+    """One line, whole: a path that is wrapped cannot be copied."""
+    typer.echo(text)
+
+
+@contextmanager
+def _bar() -> Iterator[Any]:
+    """A progress bar with the time left, on stderr, where somebody can see it."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task("audit", total=1.0)
+        yield lambda what, share: progress.update(bar, description=what, completed=share)
+
+
+def main() -> None:
+    """Run the command; every error of the user's is one sentence and exit code 2."""
+    from .core import ErrataError
+
+    try:
+        code = app(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except ErrataError as error:
+        _fail(str(error))
+    except USAGE_ERROR as error:
+        _fail(error.format_message().strip())
+    except (typer.Abort, KeyboardInterrupt):
+        sys.exit(130)
+
+
+def _fail(sentence: str) -> None:
+    typer.echo(f"errata: {sentence}", err=True)
+    sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""Positions of the marks of a page, in per cent of their svg: it stretches without a script."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..core import Confirmed, Slice
+from ..core.gaps import wilson
+
+FORMS = {"confirmed": "", "not confirmed": "k-not", "too few to tell": "k-few"}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis for a whole page: 0 to `top`, a rate."""
+
+    top: float
+
+    def at(self, share: float) -> float:
+        return 100 * min(max(share / self.top, 0.0), 1.0)
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        steps = [0.0, 0.2, 0.4, 0.6] if self.top < 1 else [0.0, 0.25, 0.5, 0.75, 1.0]
+        return [(self.at(value), f"{100 * value:.0f}%") for value in steps]
+
+
+def error_axis(slices: Sequence[Slice]) -> Axis:
+    """0 to 60%, and 0 to 100% for the whole audit where a confirmed slice exceeds that."""
+    rates = [found.confirm.rate for found in slices if found.verdict == "confirmed" and found.confirm]
+    return Axis(1.0 if max(rates, default=0.0) > 0.6 else 0.6)
+
+
+@dataclass(frozen=True)
+class Whisker:
+    """A dot with its interval, and the rest as a diamond with its own short line."""
+
+    form: str
+    dot: float
+    low: float
+    high: float
+    rest: float
+    rest_low: float
+    rest_high: float
+    leaves_left: bool
+    leaves_right: bool
+
+
+def whisker(found: Slice, seen: Confirmed, axis: Axis) -> Whisker:
+    """The gap's interval is drawn from the rest's rate: how far it clears the diamond is the gap's lower end."""
+    low, high = seen.rest_rate + seen.interval[0], seen.rest_rate + seen.interval[1]
+    rest_low, rest_high = wilson(seen.rest_rate * seen.rest_n, seen.rest_n)
+    return Whisker(
+        form=FORMS[found.verdict],
+        dot=axis.at(seen.rate),
+        low=axis.at(low),
+        high=axis.at(high),
+        rest=axis.at(seen.rest_rate),
+        rest_low=axis.at(rest_low),
+        rest_high=axis.at(rest_high),
+        leaves_left=low < 0 < seen.rate,  # a measured zero ends at the wall, it does not leave
+        leaves_right=axis.top < min(high, 1.0),  # nothing lies beyond 100%
+    )
+
+
+def nice_ticks(largest: float, most: int = 5) -> list[float]:
+    """Round numbers from 0 that reach past `largest`."""
+    if not largest > 0 or not math.isfinite(largest):
+        return [0.0, 1.0]
+    scale = 10.0 ** math.floor(math.log10(largest / most))
+    step = next(scale * m for m in (1, 2, 2.5, 5, 10) if scale * m * most >= largest)
+    return [step * i for i in range(math.ceil(round(largest / step, 9)) + 1)]
+
+
+def size_plot(data: Mapping[str, Any], numbers_of: Mapping[str, int]) -> dict[str, Any]:
+    """Size against mean loss: where each slice and cluster stands, and the ticks of both axes."""
+    slices = [p for p in data["slices"] if p["mean_loss"] is not None]
+    clusters = [p for p in data["clusters"] if p["mean_loss"] is not None]
+    across = nice_ticks(max([p["share"] for p in [*slices, *clusters]], default=0.0))
+    up = nice_ticks(max([p["mean_loss"] for p in [*slices, *clusters]], default=0.0))
+
+    def place(point: Mapping[str, Any]) -> dict[str, Any]:
+        x, y = 100 * point["share"] / across[-1], 100 - 100 * max(point["mean_loss"], 0.0) / up[-1]
+        return {**point, "x": x, "y": y, "number": numbers_of.get(point.get("id", ""))}
+
+    return {
+        "task": data["task"],
+        "slices": [place(p) for p in slices],
+        "clusters": [place(p) for p in clusters],
+        "x_ticks": [(100 * value / across[-1], f"{100 * value:.3g}%") for value in across],
+        "y_ticks": [(100 - 100 * value / up[-1], f"{value:.3g}") for value in up],
+        "overall": None if data["overall"] is None else 100 - 100 * data["overall"] / up[-1],
+        "mean": data["overall"],
+    }

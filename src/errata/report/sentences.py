@@ -1,0 +1,211 @@
+"""The sentences of a page, one function each; `ui.md` fixes their words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..core import Confirmed, Overall, Slice
+from . import numbers
+
+ERROR = "error"  # `Overall.outcome` where an outcome is an error
+UNCONFIRMABLE = "The method reads the outcome of a row, so a high error is by construction."
+REFERENCES = {"class": "its class", "confidence": "the model’s confidence"}
+
+
+def verdict(found: Slice, outcome: str) -> str:
+    """What the confirm rows say of a slice."""
+    if found.reason == "unconfirmable":
+        return UNCONFIRMABLE
+    if found.confirm is None:
+        return "Its error on confirm rows was not measured."
+    if found.verdict == "confirmed":
+        return confirmed(found.confirm, outcome)
+    if found.verdict == "too few to tell":
+        return too_few(found.confirm)
+    return " ".join(filter(None, [not_confirmed(found, found.confirm, outcome), found.reason]))
+
+
+def confirmed(seen: Confirmed, outcome: str) -> str:
+    share = f": {numbers.rate(seen.rate)}" if seen.n >= numbers.FEWEST_FOR_PERCENT else ""
+    return (
+        f"{numbers.out_of(seen.errors, seen.n)} confirm rows {_is_bad(outcome)}{share}, "
+        f"against {rest_rate(seen)} of the rest. The gap is {numbers.points(seen.gap)} points "
+        f"({numbers.interval(*seen.interval)})."
+    )
+
+
+def not_confirmed(found: Slice, seen: Confirmed, outcome: str) -> str:
+    gap = f"in the confirm rows the gap is {numbers.points(seen.gap)} points ({numbers.interval(*seen.interval)})."
+    if found.discover is None:
+        return gap[0].upper() + gap[1:]
+    searched = found.discover
+    share = numbers.rate_of(round(searched.rate * searched.n), searched.n)
+    return f"In the discover rows {share} {_was_bad(outcome)}; {gap}"
+
+
+def too_few(seen: Confirmed) -> str:
+    rows = numbers.counted(seen.n, "confirm row")
+    if seen.rows_needed is None:
+        return f"{rows}; how many are needed cannot be said."
+    return f"{rows}; at least {numbers.count(seen.rows_needed)} are needed."
+
+
+def rest_rate(seen: Confirmed) -> str:
+    if seen.rest_n < numbers.FEWEST_FOR_PERCENT:
+        return numbers.out_of(round(seen.rest_rate * seen.rest_n), seen.rest_n)
+    return numbers.rate(seen.rest_rate)
+
+
+def _is_bad(outcome: str) -> str:
+    return "are wrong" if outcome == ERROR else f"have a {outcome}"
+
+
+def _was_bad(outcome: str) -> str:
+    return "were wrong" if outcome == ERROR else f"had a {outcome}"
+
+
+def side(found: Slice) -> str:
+    return "better than the rest" if found.side == "easy" else "worse than the rest"
+
+
+def beyond(found: Slice) -> str:
+    """What a confirmed slice tells that its class and the model's confidence do not."""
+    claim = side(found).capitalize()
+    if found.explained_by:
+        told = " and ".join(REFERENCES.get(name, name) for name in found.explained_by)
+        return f"{claim}, as {told} already {'tells' if len(found.explained_by) == 1 else 'tell'}."
+    if found.beyond:
+        told = " and ".join(REFERENCES.get(name, name) for name in found.beyond)
+        return f"{claim}, beyond what {told} {'tells' if len(found.beyond) == 1 else 'tell'}."
+    return f"{claim}; neither its class nor the model’s confidence could be compared with."
+
+
+def excess(found: Slice, seen: Confirmed, outcome: str) -> str:
+    """Errors beyond what the rest's rate would give; on the easy side, errors that were spared."""
+    point, low, high = (numbers.whole(value) for value in seen.excess)
+    what = "errors" if outcome == ERROR else outcome.replace("loss", "losses", 1)
+    lead = f"{point} fewer {what}" if found.side == "easy" else f"{point} excess {what}"
+    return f"{lead} ({low} to {high})"
+
+
+def found_by(found: Slice, methods: int) -> str:
+    names = found.found_by or (found.method,)
+    total = max(methods, len(names))
+    return f"Found by {len(names)} of {numbers.counted(total, 'method')}: {', '.join(names)}"
+
+
+def folded(found: Slice) -> str:
+    return f"{numbers.counted(found.folded, 'near-duplicate')} folded" if found.folded else ""
+
+
+def stand_in(found: Slice) -> str:
+    """Said of a slice whose method reads the outcome."""
+    if found.fidelity is None:
+        return ""
+    return f"Measured through a stand-in; {numbers.rate(found.fidelity)} of its rows are the method’s own."
+
+
+def scope(found: Slice) -> str:
+    limits: Mapping[str, Any] = found.rule.get("scope") or {}
+    words = " and ".join(f"{key} {value}" for key, value in limits.items())
+    return f"Searched and compared within {words}." if words else ""
+
+
+def overall(total: Overall) -> str:
+    """The whole, with its own 95% interval."""
+    seen = numbers.out_of(total.confirm_errors, total.confirm_n)
+    rest = f"{_overall_share(total)} (95% interval {numbers.interval(*total.confirm_interval)})."
+    if total.outcome == ERROR:
+        return f"The model is wrong on {seen} confirm rows{rest}"
+    mean = "" if total.loss is None else f" The mean loss of all rows is {numbers.quantity(total.loss)}."
+    return f"{seen} confirm rows have a {total.outcome}{rest}{mean}"
+
+
+def _overall_share(total: Overall) -> str:
+    return f": {numbers.rate(total.confirm_rate)}" if total.confirm_n >= numbers.FEWEST_FOR_PERCENT else ""
+
+
+def held(inside: int, slices: int, covered: float, outside: tuple[int, int]) -> str:
+    """Where the errors lie: in the confirmed slices, and outside them."""
+    lie, noun = "lies" if inside == 1 else "lie", "slice that covers" if slices == 1 else "slices that cover"
+    return (
+        f"{numbers.count(inside)} of those errors {lie} in {numbers.in_words(slices)} confirmed {noun} "
+        f"{numbers.whole_rate(covered)} of the rows. Outside {'it the model' if slices == 1 else 'them it'} "
+        f"is wrong on {numbers.rate_of(*outside)}."
+    )
+
+
+def title(worse: int, better: int, share: float | None, outcome: str) -> str:
+    """The finding in words; `share` of the errors, where they can be counted once each."""
+    if worse == 0:
+        return "No slice was confirmed." if better == 0 else _only_better(better)
+    groups = f"{numbers.in_words(worse).capitalize()} {'group' if worse == 1 else 'groups'} of inputs"
+    if share is not None:
+        return f"{groups} {'holds' if worse == 1 else 'hold'} {numbers.whole_rate(share)} of this model’s errors."
+    if outcome == ERROR:
+        return f"{groups} {'is' if worse == 1 else 'are'} worse than the rest."
+    more = outcome.replace("loss", "losses", 1)
+    return f"{groups} {'has' if worse == 1 else 'have'} more {more} than the rest."
+
+
+def _only_better(better: int) -> str:
+    groups = "one group is" if better == 1 else f"{numbers.in_words(better)} groups are"
+    return f"No worse slice was confirmed; {groups} better than the rest."
+
+
+def level(settings: Mapping[str, Any]) -> str:
+    """The level of all intervals of slices: this look's alpha on each side, shared by all slices tested."""
+    spent = float(settings.get("level", settings.get("alpha", 0.05)))
+    return f"{100 * (1 - 2 * spent):.3g}%, simultaneous"
+
+
+def whisker(found: Slice, seen: Confirmed, outcome: str) -> str:
+    """What a dot and whisker shows, for those who do not see it."""
+    what = "wrong" if outcome == ERROR else f"with a {outcome}"
+    return (
+        f"{numbers.rate_of(seen.errors, seen.n)} {what}; the rest {rest_rate(seen)}; "
+        f"gap {numbers.points(seen.gap)} points, interval {numbers.interval(*seen.interval)}"
+    )
+
+
+def members_at_random(shown: int, of: int, wrong: int | None, in_all: str) -> str:
+    outcomes = "" if wrong is None else f"; {numbers.count(wrong)} wrong here, {in_all} in all"
+    return f"{numbers.out_of(shown, of)}{outcomes}"
+
+
+def name_score(data: Mapping[str, Any]) -> str:
+    """How well a machine-made name fits."""
+    if data.get("source") is None:
+        return "No label, prediction, metadata value or word sets half of these rows apart."
+    covered, matched = data["covers"], data["precise"]
+    weak = " Weak: most of what it matches lies elsewhere." if matched[1] and matched[0] < 0.25 * matched[1] else ""
+    return (
+        f"The name fits {numbers.out_of(*covered)} members; {numbers.out_of(*matched)} rows it fits are members.{weak}"
+    )
+
+
+def lengths(data: Mapping[str, Any]) -> str:
+    if data["slice"] is None or data["rest"] is None:
+        return ""
+    return (
+        f"Members have {numbers.quantity(data['slice'])} tokens on average ({numbers.count(data['slice_n'])} rows), "
+        f"the rest {numbers.quantity(data['rest'])} ({numbers.count(data['rest_n'])} rows)."
+    )
+
+
+def skipped(columns: Sequence[Mapping[str, Any]]) -> str:
+    if not columns:
+        return ""
+    named = ", ".join(f"{c['column']} ({numbers.count(c['distinct'])} values)" for c in columns)
+    return f"Not profiled, since almost every row has its own value: {named}."
+
+
+def pictures_left_out(left_out: int, asked: int, megabytes: float) -> str:
+    if left_out == 0:
+        return ""
+    return f"{numbers.out_of(left_out, asked)} pictures are left out to keep them under {megabytes:g} MB in this file."
+
+
+def pictures_missing(missing: int, asked: int) -> str:
+    return f"{numbers.out_of(missing, asked)} pictures are missing: they could not be read." if missing else ""

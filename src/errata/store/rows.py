@@ -1,0 +1,168 @@
+"""An Evaluation as a folder: outcomes and metadata in one table, representations and pictures beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..core import Array, Evaluation, InputError, Media, Origin, Source
+from . import tensors
+
+DISPLAY_PX = 256
+PICTURES = "media.parquet"
+COLUMNS = {"ids": "id", "labels": "label", "predictions": "prediction", "losses": "loss", "groups": "group"}
+
+Read = Callable[..., Evaluation]  # reads the file that a folder refers to
+
+
+def save(folder: Path, evaluation: Evaluation, reference: Mapping[str, Any] | None) -> None:
+    """Write an evaluation; with a `reference` to the file it came from, representations and media stay there."""
+    folder.mkdir()
+    facts = {
+        "task": evaluation.task,
+        "class_names": evaluation.class_names,
+        "origin": vars(evaluation.origin),
+        "sources": {name: _source_facts(evaluation.source(name)) for name in evaluation.representations},
+        "media": evaluation.media.kind if evaluation.media else None,
+        "reference": dict(reference) if reference else None,
+    }
+    (folder / "evaluation.json").write_text(json.dumps(facts, indent=1) + "\n")
+    pq.write_table(_table(evaluation, with_text=reference is None), folder / "rows.parquet")
+    if reference is None:
+        tensors.write(folder / "representations.safetensors", evaluation.representations)
+        if evaluation.media is not None and evaluation.media.kind == "image":
+            _save_pictures(folder / PICTURES, evaluation.media)
+
+
+def _source_facts(source: Source) -> dict[str, Any]:
+    return {"from_model": source.from_model, "reads": sorted(source.reads)}
+
+
+def _table(evaluation: Evaluation, with_text: bool) -> pa.Table:
+    columns = {
+        column: _arrow(getattr(evaluation, name))
+        for name, column in COLUMNS.items()
+        if getattr(evaluation, name) is not None
+    }
+    if evaluation.probs is not None:
+        columns["probs"] = _arrow(evaluation.probs)
+    for name, values in evaluation.metadata.items():
+        columns[f"metadata:{name}"] = _arrow(values)
+    if with_text and evaluation.media is not None and evaluation.media.kind == "text":
+        columns["text"] = pa.array([evaluation.media.text(i) for i in range(len(evaluation))])
+    return pa.table(columns)
+
+
+def _arrow(values: Array) -> pa.Array:
+    if values.ndim == 2:
+        flat = pa.array(np.ascontiguousarray(values).reshape(-1))
+        return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
+    return pa.array(values.tolist() if values.dtype.kind in "US" else np.ascontiguousarray(values))
+
+
+def _save_pictures(path: Path, media: Media, rows_a_group: int = 1000) -> None:
+    """Display-sized copies, a thousand at a time, so that the folder needs nothing else to be looked at."""
+    schema = pa.schema([("image", pa.binary())])
+    with pq.ParquetWriter(path, schema) as writer:
+        for start in range(0, len(media), rows_a_group):
+            rows = range(start, min(start + rows_a_group, len(media)))
+            pictures = pa.array([media.thumbnail(i, DISPLAY_PX) for i in rows], pa.binary())
+            writer.write_table(pa.table([pictures], schema=schema))
+
+
+def load(folder: Path, read: Read | None = None) -> Evaluation:
+    """The evaluation of a saved audit; representations are memory maps. `read` reads a file that it refers to."""
+    facts = json.loads((folder / "evaluation.json").read_text())
+    if facts["reference"]:
+        return _referenced(facts["reference"], read)
+    table = pq.read_table(folder / "rows.parquet")
+    columns = {name: _numpy(table.column(name)) for name in table.column_names if name != "text"}
+    metadata = {n.partition(":")[2]: values for n, values in columns.items() if n.startswith("metadata:")}
+    return Evaluation(
+        **{name: columns[column] for name, column in COLUMNS.items() if column in columns},
+        probs=columns.get("probs"),
+        metadata=metadata,
+        representations=tensors.read(folder / "representations.safetensors", mapped=True),
+        media=_media(folder, facts["media"], table),
+        class_names=tuple(facts["class_names"]) if facts["class_names"] else None,
+        task=facts["task"],
+        origin=Origin(**facts["origin"]),
+        sources={n: Source(s["from_model"], frozenset(s["reads"])) for n, s in facts["sources"].items()},
+    )
+
+
+def _referenced(reference: Mapping[str, Any], read: Read | None) -> Evaluation:
+    path = Path(reference["path"])
+    if read is None or not path.exists():
+        raise InputError(
+            f"this audit refers to `{path}`, which is not there; put it back, or audit without --reference"
+        )
+    return read(path, metadata=reference["metadata"], foreign=reference["foreign"])
+
+
+def _numpy(column: pa.ChunkedArray) -> Array:
+    array = column.combine_chunks()
+    if pa.types.is_fixed_size_list(array.type):
+        flat: Array = array.flatten().to_numpy(zero_copy_only=False)
+        return flat.reshape(len(array), array.type.list_size)
+    values: Array = array.to_numpy(zero_copy_only=False)
+    return values.astype(str) if values.dtype == object else values
+
+
+class SavedTexts:
+    """Texts of a saved audit."""
+
+    kind: Literal["image", "text"] = "text"
+
+    def __init__(self, texts: Array):
+        self._texts = texts
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def rows(self, index: Array) -> SavedTexts:
+        return SavedTexts(self._texts[index])
+
+    def thumbnail(self, i: int, px: int) -> bytes | None:
+        return None
+
+    def text(self, i: int) -> str | None:
+        value: str | None = self._texts[i]
+        return value
+
+
+class SavedPictures:
+    """Display copies of a saved audit, at most 256 pixels wide and high whatever is asked for."""
+
+    kind: Literal["image", "text"] = "image"
+
+    def __init__(self, pictures: pa.ChunkedArray, index: Array):
+        self._pictures, self._index = pictures, index
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def rows(self, index: Array) -> SavedPictures:
+        return SavedPictures(self._pictures, self._index[index])
+
+    def thumbnail(self, i: int, px: int) -> bytes | None:
+        picture: bytes | None = self._pictures[int(self._index[i])].as_py()
+        return picture
+
+    def text(self, i: int) -> str | None:
+        return None
+
+
+def _media(folder: Path, kind: str | None, table: pa.Table) -> Media | None:
+    if kind == "text":
+        return SavedTexts(table.column("text").to_numpy(zero_copy_only=False))
+    if kind == "image":
+        pictures = pq.read_table(folder / PICTURES, memory_map=True).column("image")
+        return SavedPictures(pictures, np.arange(len(pictures)))
+    return None

@@ -1,0 +1,59 @@
+"""safetensors files, written a block at a time and read as memory maps.
+
+The library's own writer takes a copy of every array in memory; a representation may be larger than that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core import Array, Matrix
+from ..core.rows import blocks
+
+_NAMES = {
+    "float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8",
+    "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8", "bool": "BOOL",
+}  # fmt: skip
+_TYPES = {short: np.dtype(name) for name, short in _NAMES.items()}
+_BLOCK = 1 << 24
+
+
+def write(path: Path, arrays: Mapping[str, Matrix]) -> None:
+    header: dict[str, object] = {}
+    start = 0
+    for name, array in arrays.items():
+        size = int(np.prod(array.shape, dtype=np.int64)) * array.dtype.itemsize
+        form = {"dtype": _NAMES[array.dtype.name], "shape": list(array.shape), "data_offsets": [start, start + size]}
+        header[name] = form
+        start += size
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # the format wants its data aligned
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for array in arrays.values():
+            for _, block in blocks(array, _BLOCK) if array.ndim else [(None, np.asarray(array))]:
+                file.write(np.ascontiguousarray(block).tobytes())
+
+
+def read(path: Path, *, mapped: bool = False) -> dict[str, Array]:
+    """Name -> array; as memory maps that stay on disk until they are read, or in memory."""
+    with open(path, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(length))
+    header.pop("__metadata__", None)
+    return {name: _one(path, form, 8 + length, mapped) for name, form in header.items()}
+
+
+def _one(path: Path, form: Mapping[str, Any], base: int, mapped: bool) -> Array:
+    shape = tuple(form["shape"])
+    start, stop = form["data_offsets"]
+    if start == stop:  # nothing to map
+        return np.empty(shape, dtype=_TYPES[str(form["dtype"])])
+    array: Array = np.memmap(path, dtype=_TYPES[str(form["dtype"])], mode="r", offset=base + start, shape=shape or (1,))
+    array = array if shape else array.reshape(())
+    return array if mapped else np.array(array)

@@ -1,0 +1,144 @@
+"""The sentences of `ui.md`, word for word."""
+
+from __future__ import annotations
+
+import pytest
+
+from errata.core import Found, Overall
+from errata.report import sentences
+
+ERROR, LOSS = "error", "loss above 2.31"
+
+
+def test_confirmed(make_slice):
+    assert sentences.verdict(make_slice(), ERROR) == (
+        "98 of 214 confirm rows are wrong: 45.8%, against 7.6% of the rest. The gap is 38.2 points (31.6 to 44.9)."
+    )
+
+
+def test_confirmed_by_loss(make_slice, confirmed):
+    found = make_slice(confirm=confirmed(error_rate=None))
+    assert sentences.verdict(found, LOSS).startswith("98 of 214 confirm rows have a loss above 2.31: 45.8%, against")
+
+
+def test_no_percentage_of_few_rows(make_slice, confirmed):
+    seen = confirmed(n=11, errors=9, rate=9 / 11, rest_n=15, rest_rate=0.2)
+    assert sentences.verdict(make_slice(confirm=seen), ERROR).startswith(
+        "9 of 11 confirm rows are wrong, against 3 of 15 of the rest."
+    )
+
+
+def test_not_confirmed(make_slice, confirmed):
+    found = make_slice(verdict="not confirmed", confirm=confirmed(gap=0.051, interval=(-0.002, 0.128)))
+    assert sentences.verdict(found, ERROR) == (
+        "In the discover rows 31.0% were wrong; in the confirm rows the gap is 5.1 points (−0.2 to 12.8)."
+    )
+    assert sentences.verdict(found, LOSS).startswith("In the discover rows 31.0% had a loss above 2.31; in")
+
+
+def test_not_confirmed_on_few_discover_rows(make_slice):
+    found = make_slice(verdict="not confirmed", discover=Found(10, 0.5, 0.5, 0.4, None))
+    assert sentences.verdict(found, ERROR).startswith("In the discover rows 5 of 10 were wrong; in")
+
+
+def test_too_few_to_tell(make_slice, confirmed):
+    found = make_slice(verdict="too few to tell", confirm=confirmed(n=11, rows_needed=20))
+    assert sentences.verdict(found, ERROR) == "11 confirm rows; at least 20 are needed."
+    unknown = make_slice(verdict="too few to tell", confirm=confirmed(n=1, rows_needed=None))
+    assert sentences.verdict(unknown, ERROR) == "1 confirm row; how many are needed cannot be said."
+
+
+def test_unconfirmable(make_slice):
+    found = make_slice(verdict="not confirmed", reason="unconfirmable")
+    assert sentences.verdict(found, ERROR) == (
+        "The method reads the outcome of a row, so a high error is by construction."
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [
+        ({"explained_by": ("class",)}, "Worse than the rest, as its class already tells."),
+        ({"explained_by": ("confidence",)}, "Worse than the rest, as the model’s confidence already tells."),
+        (
+            {"explained_by": ("class", "confidence")},
+            "Worse than the rest, as its class and the model’s confidence already tell.",
+        ),
+        (
+            {"beyond": ("class", "confidence")},
+            "Worse than the rest, beyond what its class and the model’s confidence tell.",
+        ),
+        ({"side": "easy", "explained_by": ("class",)}, "Better than the rest, as its class already tells."),
+        (
+            {"beyond": ()},
+            "Worse than the rest; neither its class nor the model’s confidence could be compared with.",
+        ),
+    ],
+)
+def test_what_a_finding_is_beyond(make_slice, changes, wanted):
+    assert sentences.beyond(make_slice(**changes)) == wanted
+
+
+def test_excess(make_slice, confirmed):
+    assert sentences.excess(make_slice(), confirmed(), ERROR) == "82 excess errors (68 to 96)"
+    assert sentences.excess(make_slice(), confirmed(), LOSS) == "82 excess losses above 2.31 (68 to 96)"
+    assert sentences.excess(make_slice(side="easy"), confirmed(), ERROR) == "82 fewer errors (68 to 96)"
+
+
+def test_found_by(make_slice):
+    three = make_slice(found_by=("spotlight", "infembed", "barlow"), folded=3, fidelity=0.62)
+    assert sentences.found_by(three, 6) == "Found by 3 of 6 methods: spotlight, infembed, barlow"
+    assert sentences.found_by(make_slice(found_by=()), 1) == "Found by 1 of 1 method: spotlight"
+    assert sentences.folded(three) == "3 near-duplicates folded"
+    assert sentences.folded(make_slice(folded=1)) == "1 near-duplicate folded"
+    assert sentences.stand_in(three) == "Measured through a stand-in; 62.0% of its rows are the method’s own."
+
+
+def test_overall():
+    total = Overall(10000, 0.09, 0.4, 5000, 463, 0.0926, (0.085, 0.101), ERROR)
+    assert sentences.overall(total) == (
+        "The model is wrong on 463 of 5,000 confirm rows: 9.3% (95% interval 8.5 to 10.1)."
+    )
+    by_loss = Overall(10000, None, 0.4123, 5000, 463, 0.0926, (0.085, 0.101), LOSS)
+    assert sentences.overall(by_loss) == (
+        "463 of 5,000 confirm rows have a loss above 2.31: 9.3% (95% interval 8.5 to 10.1). "
+        "The mean loss of all rows is 0.412."
+    )
+
+
+def test_where_the_errors_lie():
+    assert sentences.held(268, 5, 0.15, (195, 4240)) == (
+        "268 of those errors lie in five confirmed slices that cover 15% of the rows. Outside them it is wrong on 4.6%."
+    )
+    assert sentences.held(1, 1, 0.15, (2, 10)) == (
+        "1 of those errors lies in one confirmed slice that covers 15% of the rows. "
+        "Outside it the model is wrong on 2 of 10."
+    )
+
+
+@pytest.mark.parametrize(
+    ("worse", "better", "share", "outcome", "wanted"),
+    [
+        (5, 0, 0.58, ERROR, "Five groups of inputs hold 58% of this model’s errors."),
+        (1, 2, 0.3, ERROR, "One group of inputs holds 30% of this model’s errors."),
+        (2, 0, None, ERROR, "Two groups of inputs are worse than the rest."),
+        (2, 0, None, LOSS, "Two groups of inputs have more losses above 2.31 than the rest."),
+        (0, 0, None, ERROR, "No slice was confirmed."),
+        (0, 1, None, ERROR, "No worse slice was confirmed; one group is better than the rest."),
+    ],
+)
+def test_the_answer_is_the_title(worse, better, share, outcome, wanted):
+    assert sentences.title(worse, better, share, outcome) == wanted
+
+
+def test_the_level_of_intervals():
+    assert sentences.level({}) == "90%, simultaneous"
+    assert sentences.level({"alpha": 0.05, "level": 0.025}) == "95%, simultaneous"
+    assert sentences.level({"alpha": 0.01}) == "98%, simultaneous"
+
+
+def test_a_name_carries_its_score():
+    good = {"source": "labels", "covers": [201, 214], "precise": [201, 236]}
+    assert sentences.name_score(good) == "The name fits 201 of 214 members; 201 of 236 rows it fits are members."
+    weak = {"source": "tokens", "covers": [129, 214], "precise": [129, 933]}
+    assert sentences.name_score(weak).endswith("Weak: most of what it matches lies elsewhere.")
