@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
@@ -68,7 +70,7 @@ def heavy_tails() -> Problem:
 def surface() -> Problem:
     rng = np.random.default_rng(3)
     X = rng.uniform(-3, 3, (8000, 2))
-    hill = np.exp(-np.square(X - [1.5, 1]).sum(1) / 0.3) + 0.8 * np.exp(-np.square(X + [1.5, 1]).sum(1))
+    hill = np.exp(-np.square(X - [1.5, 1]).sum(1) / 0.3) + 0.8 * np.exp(-np.square(X - [-1.5, -1]).sum(1))
     return "a surface of two hills", X, hill + rng.exponential(0.2, len(X))
 
 
@@ -78,6 +80,12 @@ def wide() -> Problem:
     X = np.maximum(0, hidden @ rng.normal(size=(8, 256)) + 0.3 * rng.normal(size=(5000, 256)))
     rate = np.where(np.square(hidden - hidden[0]).sum(1) < 6, 0.6, 0.1)
     return "wide, rectified", X, (rng.random(5000) < rate).astype(float)
+
+
+def _fitted(model: MLPClassifier, X: Array, y: Array) -> MLPClassifier:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # an unfinished model is what makes errors
+        return model.fit(X, y)
 
 
 def _hidden(model: MLPClassifier, X: Array) -> Array:
@@ -90,7 +98,7 @@ def _cross_entropy(model, X: Array, y: Array) -> Array:
 
 def digits() -> Problem:
     X, y = load_digits(return_X_y=True)
-    model = MLPClassifier((64,), max_iter=30, random_state=0).fit(X[::2], y[::2])
+    model = _fitted(MLPClassifier((64,), max_iter=30, random_state=0), X[::2], y[::2])
     return "digits, hidden layer", _hidden(model, X[1::2]), _cross_entropy(model, X[1::2], y[1::2])
 
 
@@ -121,5 +129,5 @@ def adult(name: str, binary: bool) -> Problem:
     if binary:
         model = LogisticRegression(max_iter=200).fit(X[train], y[train])
         return name, X[test], (model.predict(X[test]) != y[test]).astype(float)
-    network = MLPClassifier((32,), max_iter=8, random_state=0).fit(X[train], y[train])
+    network = _fitted(MLPClassifier((32,), max_iter=8, random_state=0), X[train], y[train])
     return name, _hidden(network, X[test]), _cross_entropy(network, X[test], y[test])

@@ -44,6 +44,7 @@ def _overall(n: int) -> Overall:
 def _slice(j: int, weights: Any, **changes: Any) -> Slice:
     plain: dict[str, Any] = {
         "id": f"s{j + 1}", "method": "spotlight", "name": "", "verdict": "confirmed", "threshold": 0.5, "rule": {},
+        "column": j,
     }  # fmt: skip
     return Slice(**{**plain, **changes}, weights=np.asarray(weights, dtype=float))
 

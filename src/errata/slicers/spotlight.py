@@ -33,6 +33,8 @@ from .spotlight_shape import Ellipse, Sphere, precision_for, published_ellipse, 
 
 STAGES = 12  # sizes between half of the rows and the one asked for
 STAGE_STEPS = 10
+SKETCH_ROWS = 10_000  # enough to shrink on; the polishing reads all rows
+SKETCH_LIT = 200  # of them at least must be under the final light
 CROWD_ROWS = 2000  # drawn in proportion to loss; their clusters are where further searches may start
 CROWDS = 16
 STARTS = 3
@@ -163,7 +165,8 @@ def recommended_sphere(reader: Reader, losses: Array, size: float, seed: int = 0
     spread = float(losses.std())
     standard = (losses - losses.mean()) / spread if spread > 0 else np.zeros(len(losses))
     at_size, limit = partial(light_value, reader, standard, size), reader.reads + MOST_READS
-    lights = [_shrink(reader, standard, size)]
+    start = _sketched_start(reader, standard, size, seed)
+    lights = [_climb(at_size, start, reader.scale, START_STEPS)]
     crowds = _crowds(reader, losses, seed)
     brightness = np.array([at_size(crowd)[0] for crowd in crowds])
     for j in np.argsort(-brightness, kind="stable")[:STARTS]:
@@ -178,12 +181,24 @@ def recommended_sphere(reader: Reader, losses: Array, size: float, seed: int = 0
     return Sphere(mu + reader.centre, np.sqrt(tau))
 
 
-def _shrink(reader: Reader, losses: Array, size: float) -> tuple[Array, float]:
+def _sketched_start(reader: Reader, losses: Array, size: float, seed: int) -> Array:
+    """Where the shrinking light ends; on some of the rows where there are many, since only the end needs all."""
+    rows = max(SKETCH_ROWS, int(SKETCH_LIT * reader.n / size))
+    if rows >= reader.n:
+        return _shrink(reader, losses, size)
+    index = np.sort(np.random.default_rng(seed).choice(reader.n, rows, replace=False))
+    few = reader.sketch(index)
+    start = _shrink(few, losses[index], size * rows / reader.n)
+    reader.reads += few.reads * rows / reader.n
+    return start
+
+
+def _shrink(reader: Reader, losses: Array, size: float) -> Array:
     """From a light on half of the rows to one of this size, following the best place."""
-    mu, value = np.zeros(reader.d), -np.inf
+    mu = np.zeros(reader.d)
     for stage in map(float, np.geomspace(max(size, reader.n / 2), size, STAGES)):
-        mu, value = _climb(partial(light_value, reader, losses, stage), mu, reader.scale, STAGE_STEPS)
-    return mu, value
+        mu, _ = _climb(partial(light_value, reader, losses, stage), mu, reader.scale, STAGE_STEPS)
+    return mu
 
 
 def _crowds(reader: Reader, losses: Array, seed: int) -> Array:
@@ -194,10 +209,12 @@ def _crowds(reader: Reader, losses: Array, seed: int) -> Array:
         return np.empty((0, reader.d))
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.choice(reader.n, drawn, replace=False, p=mass / mass.sum()))
-    positions = (np.asarray(reader.X[rows], dtype=np.float64) - reader.centre) / reader.scale
+    reader.forget()  # its copy of near rows and this one need not be held together
+    positions = np.subtract(reader.X[rows], reader.centre)
+    positions /= reader.scale
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters is no harm here
-        found = KMeans(min(CROWDS, drawn), n_init=1, max_iter=30, random_state=seed).fit(positions)
+        found = KMeans(min(CROWDS, drawn), n_init=1, max_iter=30, random_state=seed, copy_x=False).fit(positions)
     centres: Array = found.cluster_centers_ * reader.scale
     return centres
 

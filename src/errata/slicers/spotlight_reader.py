@@ -60,15 +60,16 @@ class Near:
 class Reader:
     """X of shape (n, d), read in blocks. All positions are relative to `centre`, the mean of X."""
 
-    def __init__(self, X: Matrix):
+    def __init__(self, X: Matrix, centre: Array | None = None):
         self.X = X
         self.n: int = X.shape[0]
         self.d: int = X.shape[1]
         self.reads = 0.0  # of all of X
         self._step = max(1, min(block_rows(X), BUFFER_BYTES // (8 * self.d)))
         self._buffer = np.empty((self._step, self.d))
-        self.centre = np.zeros(self.d)
-        self.centre = sum(block.sum(axis=0) for _, block in self.blocks(X)) / self.n
+        self.centre = np.zeros(self.d) if centre is None else centre
+        if centre is None:
+            self.centre = sum(block.sum(axis=0) for _, block in self.blocks(X)) / self.n
         self.squares = np.empty(self.n)
         for rows, block in self.blocks(X):
             np.einsum("ij,ij->i", block, block, out=self.squares[rows])
@@ -83,6 +84,12 @@ class Reader:
             np.subtract(X[rows], self.centre, out=block)
             yield rows, block
         self.reads += len(X) / self.n
+
+    def sketch(self, index: Array) -> Reader:
+        """A reader of some of the rows, in the same coordinates."""
+        few = Reader(RowView(self.X, index), self.centre)
+        few.scale = self.scale
+        return few
 
     def distances(self, mu: Array) -> Array:
         """(n,) squared distances of all rows."""
@@ -122,6 +129,10 @@ class Reader:
         view = RowView(self.X, index)
         X = np.asarray(view) if len(index) <= COPIED * self.n else view
         self._near = Near(mu.copy(), reach, index, X, self.squares[index])
+
+    def forget(self) -> None:
+        """Let go of the near rows; the next pass reads all of X."""
+        self._near = None
 
     def weighted_sum(self, X: Matrix, weights: Array) -> Array:
         """(d,) sum of weights times rows."""

@@ -1,0 +1,41 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+DEMO := demo-audit
+
+.PHONY: venv demo test lint bench clean
+
+venv: $(VENV)/.stamp-test
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "errata needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+
+# The demo needs no torch; the tests do. Each installs only its own.
+$(VENV)/.stamp-base: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e .
+	touch $@
+
+$(VENV)/.stamp-test: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e '.[test]'
+	touch $@ $(VENV)/.stamp-base
+
+demo: $(VENV)/.stamp-base
+	rm -rf $(DEMO)
+	$(BIN)/errata demo -o $(DEMO)
+
+lint: $(VENV)/.stamp-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest -n 2
+
+bench: $(VENV)/.stamp-test
+	$(BIN)/python benchmarks/spotlight.py
+	$(BIN)/python benchmarks/null.py
+
+clean:
+	rm -rf $(VENV) $(DEMO) .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,10 @@
+"""Shared by all tests: one thread per worker, and the benchmarks' problem generators."""
+
+import os
+import sys
+from pathlib import Path
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")  # several test processes share two cores
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))

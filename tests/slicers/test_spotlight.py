@@ -1,0 +1,258 @@
+"""Spotlight against an independent autograd version, against itself at other scales, and on planted slices."""
+
+import numpy as np
+import pytest
+
+from errata.core import Evaluation
+from errata.slicers import make
+from errata.slicers.spotlight import AdamSettings, Schedule, light_value, published_sphere, recommended_sphere
+from errata.slicers.spotlight_reader import Reader
+from errata.slicers.spotlight_shape import Sphere, precision_for, published_ellipse, recommended_ellipse
+from problems import blobs, digits, heavy_tails, planted, surface, wide
+
+PROBLEMS = {
+    "blobs 0/1": lambda: blobs("", 0, True),
+    "blobs": lambda: blobs("", 1, False),
+    "tails": heavy_tails,
+    "hills": surface,
+    "digits": digits,
+    "wide": wide,
+}
+
+
+@pytest.fixture(scope="module", params=PROBLEMS)
+def problem(request):
+    _, X, losses = PROBLEMS[request.param]()
+    return X, losses.astype(float)
+
+
+def mean_loss(light, X, losses):
+    k = light.weights(X)
+    return float(k @ losses / k.sum()), float(k.sum())
+
+
+def autograd_run(X, losses, settings, ellipse):
+    """The published loop, written anew with torch: objective, backward, Adam, plateau with reset."""
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(1)
+    x, y = torch.tensor(X), torch.tensor(losses)
+    n, d = X.shape
+    mu = torch.zeros(d, dtype=torch.float64, requires_grad=True)
+    start = settings.initial_precision or (1e-3 if ellipse else 1e-4)
+    log_tau = torch.full((d,) if ellipse else (), float(np.log(start)), dtype=torch.float64, requires_grad=True)
+    axes = torch.eye(d, dtype=torch.float64).requires_grad_()
+    parameters = [mu, log_tau, axes] if ellipse else [mu, log_tau]
+    adam = torch.optim.Adam(parameters, lr=settings.learning_rate)
+    plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(adam, factor=0.5, patience=settings.patience)
+    rate = settings.learning_rate
+    for width in np.geomspace(n - settings.size, 0.05 * settings.size, settings.steps):
+        turned = (x - mu) @ axes if ellipse else x - mu
+        k = torch.relu(1 - (turned**2 * torch.exp(log_tau)).sum(1))
+        short = torch.relu((settings.size + width - k.sum()) / width)
+        cost = -(k @ y) / k.sum() + settings.barrier * short**2
+        adam.zero_grad()
+        cost.backward()
+        adam.step()
+        if ellipse:
+            with torch.no_grad():
+                left, _, right = torch.linalg.svd(axes)
+                axes.copy_(left @ right)
+        plateau.step(cost.item())
+        if adam.param_groups[0]["lr"] < rate:
+            rate = adam.param_groups[0]["lr"]
+            plateau.best, plateau.num_bad_epochs = float("inf"), 0
+    with torch.no_grad():
+        turned = (x - mu) @ axes if ellipse else x - mu
+        return torch.relu(1 - (turned**2 * torch.exp(log_tau)).sum(1)).numpy(), mu.detach().numpy()
+
+
+@pytest.mark.parametrize("name", ["blobs", "tails", "hills", "digits"])
+def test_published_sphere_is_the_autograd_one(name):
+    _, X, losses = PROBLEMS[name]()
+    settings = AdamSettings(0.02 * len(X), 1.0, 1e-2, 10, 300, None)
+    k, mu = autograd_run(X, losses.astype(float), settings, ellipse=False)
+    light = published_sphere(Reader(X), losses.astype(float), settings)
+    np.testing.assert_allclose(light.centre, mu, atol=1e-5)
+    np.testing.assert_allclose(light.weights(X), k, atol=1e-5)
+
+
+def test_published_sphere_is_the_autograd_one_while_rows_are_skipped():
+    """Late in a run most rows are out of reach; the trajectory must not notice."""
+    _, X, losses = blobs("", 0, True)
+    settings = AdamSettings(0.02 * len(X), 1.0, 1e-2, 10, 300, 0.02)  # starts small enough for rows to be skipped
+    k, mu = autograd_run(X, losses, settings, ellipse=False)
+    reader = Reader(X)
+    light = published_sphere(reader, losses, settings)
+    assert reader.reads < 280
+    np.testing.assert_allclose(light.centre, mu, atol=1e-5)
+    np.testing.assert_allclose(light.weights(X), k, atol=1e-5)
+
+
+def test_published_ellipse_is_the_autograd_one():
+    _, X, losses = heavy_tails()
+    X, losses = X[:1500, :5], losses[:1500]
+    settings = AdamSettings(30.0, 1.0, 1e-2, 10, 300, None)
+    k, mu = autograd_run(X, losses, settings, ellipse=True)
+    light = published_ellipse(Reader(X), losses, Schedule(settings, len(X)))
+    # Looser than for the sphere: the axes' slopes start at zero, where Adam takes rounding for a direction.
+    np.testing.assert_allclose(light.centre, mu, atol=1e-4)
+    np.testing.assert_allclose(light.weights(X), k, atol=1e-4)
+
+
+def test_published_size_is_kept(problem):
+    X, losses = problem
+    size = 0.02 * len(X)
+    light = published_sphere(Reader(X), losses, AdamSettings(size, 1.0, 1e-2, 10, 5000, None))
+    assert 1.00 <= light.weights(X).sum() / size <= 1.12
+
+
+def test_published_light_that_goes_out_is_kept_as_it_last_shone():
+    """The published objective is 0/0 once no row is lit."""
+    X = np.random.default_rng(0).normal(50, 1, (200, 3))
+    light = published_sphere(Reader(X), np.ones(200), AdamSettings(4.0, 1.0, 1e-2, 10, 50, 1.0))
+    assert np.isfinite(light.centre).all()
+    assert np.isfinite(light.factor)
+
+
+def test_recommended_is_as_bright_as_published_in_a_fifth_of_the_reads(problem):
+    X, losses = problem
+    published = published_sphere(Reader(X), losses, AdamSettings(0.02 * len(X), 1.0, 1e-2, 10, 5000, None))
+    bright, size = mean_loss(published, X, losses)
+    reader = Reader(X)
+    ours, total = mean_loss(recommended_sphere(reader, losses, size), X, losses)
+    assert total == pytest.approx(size, rel=1e-6)  # compared at equal sum k
+    assert ours >= 0.99 * bright
+    assert reader.reads <= 1000
+
+
+@pytest.mark.parametrize("change", [lambda X: 1e-3 * X, lambda X: 1e3 * X, lambda X: X + 100 * X.std()])
+def test_recommended_does_not_depend_on_scale_or_shift(problem, change):
+    X, losses = problem
+    size = 0.02 * len(X)
+    a = recommended_sphere(Reader(X), losses, size).weights(X)
+    b = recommended_sphere(Reader(change(X)), losses, size).weights(change(X))
+    top = [set(np.argsort(-k, kind="stable")[: round(size)]) for k in (a, b)]
+    assert len(top[0] & top[1]) >= 0.98 * round(size)
+    assert b @ losses / b.sum() == pytest.approx(a @ losses / a.sum(), rel=0.005)
+
+
+def test_recommended_shrinks_where_the_published_light_does_not():
+    """Two columns of very different size, as in raw wine: the published light ends at many times its size."""
+    rng = np.random.default_rng(0)
+    X = np.stack([rng.normal(0, 60, 1500), rng.normal(0, 0.1, 1500), rng.normal(120, 40, 1500)], axis=1)
+    losses = rng.exponential(1, 1500) * (1 + (X[:, 0] > 60))
+    size = 30.0
+    published = published_sphere(Reader(X), losses, AdamSettings(size, 1.0, 1e-2, 10, 5000, None))
+    assert published.weights(X).sum() > 2 * size
+    assert recommended_sphere(Reader(X), losses, size).weights(X).sum() == pytest.approx(size, rel=1e-6)
+
+
+def test_slope_of_the_light_is_that_of_finite_differences():
+    rng = np.random.default_rng(1)
+    X, losses = rng.normal(size=(400, 4)), rng.random(400)
+    reader, mu = Reader(X), rng.normal(size=4) / 3
+    _, slope = light_value(reader, losses, 40.0, mu)
+    h = 1e-6
+    steps = [light_value(Reader(X), losses, 40.0, mu + h * e)[0] for e in np.eye(4)]
+    back = [light_value(Reader(X), losses, 40.0, mu - h * e)[0] for e in np.eye(4)]
+    np.testing.assert_allclose(slope, (np.array(steps) - back) / (2 * h), rtol=1e-4, atol=1e-8)
+
+
+def test_precision_solves_for_the_size():
+    distances = np.array([0.0, 1.0, 2.0, 3.0])
+    tau = precision_for(distances, 2.0)
+    assert np.maximum(0, 1 - tau * distances).sum() == pytest.approx(2.0)
+    assert tau == pytest.approx(1 / 3)  # by hand: 1 + (1 - 1/3) + (1 - 2/3) = 2
+
+
+def test_precision_where_too_many_rows_lie_at_the_centre():
+    tau = precision_for(np.array([0.0, 0.0, 0.0, 5.0]), 2.0)
+    assert np.isfinite(tau)
+
+
+def test_ellipse_is_never_dimmer_than_the_sphere():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(2000, 4)) * [1, 1, 5, 5]
+    losses = (np.square(X[:, :2]).sum(1) < 0.3) + 0.1 * rng.random(2000)
+    size = 60.0
+    sphere = recommended_sphere(Reader(X), losses, size)
+    ellipse = recommended_ellipse(Reader(X), losses, size, sphere)
+    round_light, _ = mean_loss(sphere, X, losses)
+    stretched, total = mean_loss(ellipse, X, losses)
+    assert total == pytest.approx(size, rel=1e-6)
+    assert stretched > round_light + 0.2  # the bad region is long in two of four directions
+
+
+@pytest.mark.parametrize("shape", ["sphere", "ellipse"])
+def test_weights_of_a_row_do_not_depend_on_the_others(shape):
+    rng = np.random.default_rng(3)
+    ev = Evaluation(losses=rng.random(300), representations={"e": rng.normal(size=(300, 5)).astype(np.float32)})
+    slicer = make("spotlight", options={"shape": shape, "count": 1}).fit(ev)
+    whole = slicer.membership(ev)
+    alone = np.concatenate([slicer.membership(ev.rows(np.array([i]))) for i in range(300)])
+    np.testing.assert_array_equal(whole, alone)
+
+
+def test_easy_side_finds_low_loss():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(1500, 3))
+    easy = np.minimum(np.square(X - 1).sum(1), np.square(X + 1).sum(1)) < 0.8
+    losses = np.where(easy, 0.0, 1.0) + 0.01 * rng.random(1500)
+    ev = Evaluation(losses=losses, representations={"e": X})
+    slicer = make("spotlight", options={"side": "easy", "count": 2}).fit(ev)
+    inside = slicer.membership(ev) >= slicer.thresholds_
+    assert losses[inside[:, 0]].mean() < 0.1
+    assert losses[inside[:, 1]].mean() < 0.1
+    assert not (inside[:, 0] & inside[:, 1]).any()  # the second is not the first again
+    assert slicer.rules_[0]["side"] == "easy"
+
+
+def test_published_lights_dim_by_their_peak():
+    _, X, losses = blobs("", 0, True)
+    ev = Evaluation(losses=losses, representations={"e": X})
+    slicer = make("spotlight:as_published", options={"steps": 400, "count": 2}).fit(ev)
+    first = Sphere(slicer.centres_[0], slicer.shapes_[0]).weights(X)
+    dimmed = losses * (1 - first / first.max())
+    settings = AdamSettings(0.02 * len(X), 1.0, 1e-2, 10, 400, None)
+    second = published_sphere(Reader(X), dimmed, settings)
+    np.testing.assert_allclose(slicer.centres_[1], second.centre, atol=1e-8)
+
+
+def test_skipping_rows_changes_nothing():
+    _, X, losses = blobs("", 0, True)
+    rng = np.random.default_rng(5)
+    skipping, mu = Reader(X), X[0] - X.mean(axis=0)
+    for _ in range(30):
+        mu = mu + 0.02 * rng.normal(size=X.shape[1])
+        ours, plain = skipping.moments(mu, 0.02, losses), Reader(X).moments(mu, 0.02, losses)
+        np.testing.assert_allclose(ours.pull, plain.pull, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose([ours.total, ours.mean], [plain.total, plain.mean], rtol=1e-12)
+    assert skipping.reads < 25  # of 32 full reads without skipping
+
+
+def test_integer_and_half_precision_columns_are_read():
+    rng = np.random.default_rng(6)
+    X = rng.integers(0, 255, (500, 8))
+    losses = rng.random(500)
+    for kind in (np.uint8, np.float16, np.float32):
+        ev = Evaluation(losses=losses, representations={"e": X.astype(kind)})
+        assert make("spotlight", options={"count": 1}).fit(ev).membership(ev).sum() == pytest.approx(10, rel=1e-3)
+
+
+def test_planted_clusters_are_the_first_two_slices():
+    from errata import audit
+
+    X, rate, cluster = planted(20_000, 64, 25, {0.02: 0.6, 0.05: 0.5}, seed=3)
+    rng = np.random.default_rng(53)
+    wrong = rng.random(len(X)) < rate
+    labels = rng.integers(0, 5, len(X))
+    ev = Evaluation(
+        labels=labels,
+        predictions=np.where(wrong, (labels + 1) % 5, labels),
+        representations={"e": X.astype(np.float32)},
+    )
+    first = audit(ev).slices[:2]
+    assert [found.verdict for found in first] == ["confirmed", "confirmed"]
+    precision = [[(cluster[found.members] == c).mean() for c in (0, 1)] for found in first]
+    assert sorted(np.argmax(precision, axis=1).tolist()) == [0, 1]
+    assert np.max(precision, axis=1).min() >= 0.8

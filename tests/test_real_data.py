@@ -1,0 +1,81 @@
+"""Real data, where the data folder is at hand: census income, news with noisy labels, faces."""
+
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.preprocessing import StandardScaler
+
+import errata
+from errata.report import to_html
+from problems import data_folder
+
+pandas = pytest.importorskip("pandas")
+
+
+def table(name):
+    path = data_folder() / name
+    if not path.exists():
+        pytest.skip(f"no {name} in the data folder {data_folder()} (set ERRATA_DATA)")
+    return pandas.read_parquet(path)
+
+
+def test_census_income():
+    people = table("adult.parquet")
+    y = people["income"].str.contains(">").to_numpy().astype(int)
+    columns = pandas.get_dummies(people.drop(columns=["income", "split"]), dtype=float)
+    X, train = StandardScaler().fit_transform(columns), (people["split"] == "train").to_numpy()
+    model = LogisticRegression(max_iter=100).fit(X[train], y[train])
+    ev = errata.collect(model, (X[~train], y[~train]))
+    test = people[~train]
+    ev = replace(ev, metadata={name: test[name].to_numpy() for name in ("age", "sex", "marital_status")})
+    audit = errata.audit(ev, options={"spotlight": {"size": 0.05}})
+    assert audit.confirmed
+    assert all(found.confirm.interval[0] > 0 for found in audit.confirmed)
+    assert "marital_status" in to_html(audit)
+
+
+def test_news_in_words():
+    news = table("agnews.parquet")
+    train, test = news[news["split"] == "train"], news[news["split"] == "test"].head(4000)
+    words = TfidfVectorizer(min_df=3, sublinear_tf=True)
+    A, B = words.fit_transform(train["text"]), words.transform(test["text"])
+    model = LogisticRegression(max_iter=200).fit(A, train["noisy_label"])
+    ev = errata.Evaluation(
+        labels=test["label"].to_numpy(),
+        probs=model.predict_proba(B),
+        representations={"svd": TruncatedSVD(32, random_state=0).fit(A).transform(B)},
+        media=errata.Texts(test["text"].tolist()),
+        class_names=("world", "sport", "business", "sci/tech"),
+    )
+    audit = errata.audit(ev, options={"spotlight": {"size": 0.05}})
+    kinds = {e.kind: e.data for e in audit.slices[0].explanations}
+    assert kinds["tokens"]["rows"]
+    assert kinds["tokens"]["length"]["slice"] > 0
+
+
+def test_faces_lead_to_children():
+    """As in the paper's FairFace figure: a gender model is worse on the young, whom no label names."""
+    from PIL import Image
+
+    faces = table("utkface64.parquet").sample(8000, random_state=0)
+    pictures = [Image.open(io.BytesIO(b)).convert("RGB").resize((24, 24)) for b in faces["image"]]
+    X = np.stack([np.asarray(p) for p in pictures]).reshape(len(faces), -1) / 255.0
+    y = faces["gender"].astype("category").cat.codes.to_numpy()
+    reduce = PCA(60, svd_solver="randomized", random_state=0).fit(X[:4000])
+    F = StandardScaler().fit(reduce.transform(X[:4000])).transform(reduce.transform(X))
+    model = MLPClassifier((64,), max_iter=20, random_state=0, alpha=1).fit(F[:4000], y[:4000])
+    test = faces[4000:]
+    ev = errata.collect(model, (F[4000:], y[4000:]))
+    ev = replace(ev, metadata={"age": test["age"].to_numpy()}, media=errata.ImageBytes(test["image"].tolist()))
+    audit = errata.audit(ev, options={"spotlight": {"representation": "penultimate", "size": 0.03}})
+    age = test["age"].to_numpy()
+    confirm = ~audit.discover
+    young = [float((age[s.members & confirm] < 18).mean()) for s in audit.confirmed]
+    assert young
+    assert max(young) > 2 * float((age[confirm] < 18).mean())
