@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,6 @@ from . import __version__
 
 app = typer.Typer(
     add_completion=False,
-    no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="Find, explain and fix the systematic errors of a trained model.",
@@ -73,7 +73,7 @@ def audit(
     store.check_target(output)
     methods = [name for given in method for name in given.split(",") if name]
     options = _options(methods, sets, representation)
-    workflow.check_methods(methods, options)
+    workflow.check_methods(methods, options, seed)
     evaluation = read(source, metadata=metadata, foreign=foreign)
     runs = store.earlier_audits(evaluation.fingerprint, after, output)
     settings = Settings(alpha=alpha, delta=delta, tolerance=tolerance, run=1 + len(runs))
@@ -124,7 +124,10 @@ def apply(
 
     from . import slicers, store, workflow
     from .collect import read
+    from .core import InputError
 
+    if fail_on is not None and not 0 <= fail_on <= 1:
+        raise InputError(f"`--fail-on` takes a share of the rows from 0 to 1; got {fail_on}")
     store.check_file_target(output)
     found = store.load(folder, slicers.restore, read)
     rows = read(source)
@@ -170,25 +173,33 @@ def _options(methods: Many, sets: Many, representations: Many) -> dict[str, dict
         options.setdefault(method, {})[key] = _value(value)
     for given in representations:
         method, equals, name = given.rpartition("=")
-        for one in [method] if equals else _searching(methods):
+        searching = [method] if equals else _searching(methods)
+        if not searching:
+            raise InputError(f"`--representation {name}`: none of {', '.join(methods)} searches one; leave it out")
+        for one in searching:
             options.setdefault(one, {})["representation"] = name
     return options
 
 
 def _searching(methods: Many) -> list[str]:
-    """The methods that search a representation."""
+    """The methods that search a representation; unknown ones too, which are refused by name later."""
     from .slicers import registry
 
     known = registry()
     names = {method.partition(":")[0] for method in methods}
-    return [name for name in sorted(names) if name in known and "representation" in known[name].options()]
+    return [name for name in sorted(names) if name not in known or "representation" in known[name].options()]
 
 
 def _value(text: str) -> Any:
+    from .core import InputError
+
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except ValueError:
         return text
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"`--set` takes finite numbers; got {text!r}; give a number")
+    return value
 
 
 def _finish(
@@ -234,7 +245,7 @@ def main() -> None:
     from .core import ErrataError
 
     try:
-        code = app(standalone_mode=False)
+        code = app(args=sys.argv[1:] or ["--help"], standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except ErrataError as error:
         _fail(str(error))

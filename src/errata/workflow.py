@@ -22,6 +22,7 @@ from .slicers import Slicer, StandIn, knows_outcome, make, restore
 
 FEWEST_ROWS = 20
 CLUSTER_ROWS = 10_000  # rows that fit the clusters drawn beside the slices
+SEEDS = 2**32  # as many as scikit-learn takes
 UNCONFIRMABLE = "unconfirmable"
 
 Progress = Callable[[str, float], None]  # what is being done, and the share done
@@ -57,9 +58,10 @@ def audit(
     the same representations, for methods that need them.
     """
     settings = settings or Settings()
-    check_methods(methods, options or {})
+    check_methods(methods, options or {}, seed)
     _check_rows(evaluation, train)
     discover = discover_mask(evaluation, settings.share)
+    _check_split(evaluation, discover)
     searches = list(_searches(evaluation, methods, discover, settings, crossfit))
     slicers: dict[str, Any] = {}
     family: list[tuple[_Search, Candidate]] = []
@@ -69,6 +71,8 @@ def audit(
         _report_to(slicer, progress, search.key, i, len(searches))
         fitted, candidates, blind = _run(search, slicer, train, seed)
         slicers[search.key] = fitted
+        if progress is not None:
+            progress(search.key, (i + 1) / len(searches))
         family += [(search, candidate) for candidate in select(search.trial, candidates)]
         outside += [(search, candidate) for candidate in blind[: settings.most]]
     results = test_all([(search.trial, candidate) for search, candidate in family])
@@ -88,7 +92,7 @@ def audit(
 
 
 def apply(audit: Audit, evaluation: Evaluation) -> dict[str, Array]:
-    """Weights of the audit's frozen slices on any rows: slice id -> (n,). Labels are not needed.
+    """Weights of the audit's frozen slices on any rows: slice id -> (n,). Labels only where a slice lies within one.
 
     Slices that only the outcome defines (reason "unconfirmable", without a stand-in) are left out.
     """
@@ -99,7 +103,7 @@ def apply(audit: Audit, evaluation: Evaluation) -> dict[str, Array]:
         place = item.slicer, item.task
         if place not in weights:
             weights[place] = audit.slicers[item.slicer].membership(tasks.get(item.task, evaluation))
-    return {item.id: weights[item.slicer, item.task][:, item.column] for item in able}
+    return {item.id: _scoped(item.rule, evaluation, weights[item.slicer, item.task][:, item.column]) for item in able}
 
 
 def load(folder: str | Path) -> Audit:
@@ -123,7 +127,15 @@ def _check_rows(evaluation: Evaluation, train: Evaluation | None) -> None:
     _refuse_training_rows(evaluation, train)
 
 
-def check_methods(methods: Sequence[str], options: Mapping[str, Mapping[str, Any]]) -> None:
+def _check_split(evaluation: Evaluation, discover: Array) -> None:
+    if discover.all() or not discover.any():
+        kind = "group" if evaluation.groups is not None else "id"
+        raise InputError(
+            f"the rows cannot be split in two: one {kind} holds nearly all of them; give `groups` that are smaller"
+        )
+
+
+def check_methods(methods: Sequence[str], options: Mapping[str, Mapping[str, Any]], seed: int = 0) -> None:
     """All names, presets and options are known: worth saying before an hour of reading."""
     if isinstance(methods, str):
         raise InputError(f"`methods` is a list of names; got the text {methods!r}; write [{methods!r}]")
@@ -136,7 +148,12 @@ def check_methods(methods: Sequence[str], options: Mapping[str, Mapping[str, Any
         if method not in named:
             raise unknown("method in an option", method, named)
     for method in methods:
-        make(method, options=_options_of(method, options))
+        _check_seed(getattr(make(method, seed=seed, options=_options_of(method, options)), "seed", seed))
+
+
+def _check_seed(seed: int) -> None:
+    if not 0 <= seed < SEEDS:
+        raise InputError(f"`seed` must lie from 0 to {SEEDS - 1}; got {seed}")
 
 
 def _refuse_training_rows(evaluation: Evaluation, train: Evaluation | None) -> None:
@@ -209,10 +226,13 @@ def _run(
 
 def _candidate(search: _Search, slicer: Any, weights: Array, j: int) -> Candidate:
     rule = slicer.rules_[j]
-    column = weights[:, j]
-    if rule.get("scope"):
-        column = column * scope_mask(search.trial.evaluation, rule["scope"])
+    column = _scoped(rule, search.trial.evaluation, weights[:, j])
     return Candidate(search.method, j, column, float(slicer.thresholds_[j]), rule, rule.get("side", "hard"))
+
+
+def _scoped(rule: Mapping[str, Any], evaluation: Evaluation, weights: Array) -> Array:
+    """(n,) no weight outside of what the rule speaks about."""
+    return weights * scope_mask(evaluation, rule["scope"]) if rule.get("scope") else weights
 
 
 def _fidelity(standin: Array, own: Array, confirm: Array) -> float:

@@ -38,6 +38,12 @@ def read(path: str | Path, *, metadata: Sequence[str] = (), foreign: Sequence[st
 
 
 def _check_file(path: Path, suffixes: Sequence[str]) -> None:
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass  # said below, after the suffix
+    except OSError as error:
+        raise InputError(f"`{path}` cannot be read ({error.strerror}); check the path") from error
     if path.is_dir():
         raise InputError(f"`{path}` is a folder; give a file that ends in {', '.join(suffixes)}")
     if path.suffix.lower() not in suffixes:

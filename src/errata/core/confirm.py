@@ -46,6 +46,8 @@ class Settings:
             raise InputError(f"`share` of rows to search must lie in [.1, .5]; got {self.share}")
         if self.delta is not None and not 0 <= self.delta < 1:
             raise InputError(f"`delta` must lie in [0, 1); got {self.delta}")
+        if self.tolerance is not None and not np.isfinite(self.tolerance):
+            raise InputError(f"`tolerance` must be a finite loss; got {self.tolerance}")
         if self.most < 1 or self.run < 1:
             raise InputError(f"`most` and `run` must be at least 1; got {self.most} and {self.run}")
 
@@ -338,14 +340,22 @@ def _losses(trial: Trial, inside: Array, rest: Array) -> dict[str, Any]:
     """Mean loss and its gap to the rest with a Welch interval: shown, never a verdict."""
     losses = trial.evaluation.losses
     mean, rest_mean = _mean(losses, inside), _mean(losses, rest)
-    known = mean is not None and rest_mean is not None
-    gap = mean - rest_mean if mean is not None and rest_mean is not None else None
-    enough = known and inside.sum() > 1 and rest.sum() > 1
-    interval = None
-    if enough and losses is not None and losses[inside].std() + losses[rest].std() > 0:
-        welch = stats.ttest_ind(losses[inside], losses[rest], equal_var=False).confidence_interval(0.95)
-        interval = (float(welch.low), float(welch.high))
-    return {"mean_loss": mean, "loss_gap": gap, "loss_interval": interval}
+    if losses is None or mean is None or rest_mean is None:
+        return {"mean_loss": mean, "loss_gap": None, "loss_interval": None}
+    half = _welch_half_width(losses[inside], losses[rest])
+    gap = mean - rest_mean
+    return {"mean_loss": mean, "loss_gap": gap, "loss_interval": None if half is None else (gap - half, gap + half)}
+
+
+def _welch_half_width(a: Array, b: Array, level: float = 0.95) -> float | None:
+    """Half of the interval of a difference of means with unequal variances; None where there is no variance."""
+    if len(a) < 2 or len(b) < 2:
+        return None
+    u, v = float(a.var(ddof=1)) / len(a), float(b.var(ddof=1)) / len(b)
+    if u + v == 0:
+        return None
+    freedom = (u + v) ** 2 / (u**2 / (len(a) - 1) + v**2 / (len(b) - 1))
+    return float(stats.t.ppf((1 + level) / 2, freedom) * np.sqrt(u + v))
 
 
 def silence(trial: Trial, s: int) -> str:

@@ -242,6 +242,8 @@ def _checked_classes(name: str, value: Any, n: int) -> Array | None:
     if array.ndim not in (1, 2):
         raise InputError(f"`{name}` must have shape (n,), or (n, t) for multi-label; got shape {array.shape}")
     validate.check_length(name, array, n)
+    if array.ndim == 2 and array.dtype.kind in "US":
+        raise InputError(f"`{name}` of shape {array.shape} must be 0 or 1, one column a label; got text")
     if array.dtype.kind not in "US":
         validate.check_numeric(name, array)
         validate.check_finite(name, array)

@@ -14,6 +14,7 @@ from .errors import InputError
 from .rows import Array, Matrix, RowView, blocks
 
 SUM_TOLERANCE = 1e-3  # float16 softmax outputs miss 1 by up to about this much
+LARGEST = 1e100
 FLOOR = 1e-12  # a probability of zero for the true class costs 27.6 nats, not infinity
 
 
@@ -25,6 +26,10 @@ def as_array(name: str, value: Any) -> Array:
         raise InputError(f"`{name}` is ragged: its rows differ in length; give one value a row") from error
     if array.dtype == object:
         array = _from_objects(name, array)
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        array = array.astype(np.float64)  # the methods compute in double precision
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     view: Array = array.view()
     view.flags.writeable = False
     return view
@@ -57,6 +62,17 @@ def check_finite(name: str, array: Matrix) -> None:
             raise InputError(f"`{name}` has {what}, first at row {rows.start + first}; drop that row or impute it")
 
 
+def check_moderate(name: str, array: Matrix) -> None:
+    """No number so large that its square, or a sum of squares, would be infinite."""
+    for rows, block in blocks(array) if array.dtype.kind == "f" else ():
+        largest = np.abs(block).reshape(len(block), -1).max(axis=1)
+        if largest.max() > LARGEST:
+            first = int(np.flatnonzero(largest > LARGEST)[0])
+            raise InputError(
+                f"`{name}` has {largest[first]:.3g} at row {rows.start + first}, too large to compute with; rescale it"
+            )
+
+
 def check_numeric(name: str, array: Matrix) -> None:
     if array.dtype.kind not in "biuf":
         raise InputError(f"`{name}` must be numbers; got {array.dtype}; convert it first")
@@ -72,6 +88,7 @@ def vector(name: str, value: Any, n: int) -> Array:
     check_numeric(name, array)
     check_length(name, array, n)
     check_finite(name, array)
+    check_moderate(name, array)
     return array
 
 
@@ -83,16 +100,17 @@ def representation(name: str, value: Any, n: int) -> Matrix:
     check_numeric(name, array)
     check_length(name, array, n)
     check_finite(name, array)
+    check_moderate(name, array)
     return array
 
 
 def probabilities(value: Any, n: int, *, independent: bool) -> Array:
     """Checked probabilities, shape (n, k); one column becomes the two of a binary task."""
     array = as_array("probs", value)
-    check_numeric("probs", array)
-    check_length("probs", array, n)
     if array.ndim not in (1, 2):
         raise InputError(f"`probs` must have shape (n, k), or (n,) for one logit; got shape {array.shape}")
+    check_numeric("probs", array)
+    check_length("probs", array, n)
     check_finite("probs", array)
     _check_range(array)
     if independent:

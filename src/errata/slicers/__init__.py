@@ -27,11 +27,11 @@ def registry() -> dict[str, Any]:
 
 def make(method: str, *, seed: int = 0, options: Mapping[str, Any] | None = None) -> Slicer:
     """A slicer by name: `spotlight`, or `spotlight:as_published` for another preset."""
-    name, _, preset = method.partition(":")
+    name, colon, preset = method.partition(":")
     known = registry()
     if name not in known:
         raise unknown("method", name, known)
-    return build(known[name], preset or "recommended", seed, options or {})
+    return build(known[name], preset if colon else "recommended", seed, options or {})
 
 
 def describe() -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..core import Array, Evaluation
+from ..core import Array, Evaluation, InputError
 from .contract import BaseSlicer
 
 
@@ -27,6 +27,8 @@ class Confusion(BaseSlicer):
         self.count = count
 
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
+        if self.count < 1:
+            raise InputError(f"`confusion.count` must be at least 1; got {self.count}")
         wrong = evaluation.errors
         if wrong is None:
             evaluation.need(frozenset({"errors"}), "method `confusion`")

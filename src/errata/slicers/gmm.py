@@ -54,6 +54,8 @@ class Gmm(BaseSlicer):
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
         if self.components < 1:
             raise InputError(f"`gmm.components` must be at least 1; got {self.components}")
+        if self.reduce is not None and self.reduce < 1:
+            raise InputError(f"`gmm.reduce` must be at least 1, or null to keep all columns; got {self.reduce}")
         X = np.asarray(self.matrix(evaluation), dtype=np.float64)
         self._fit_axes(X)
         reduced = (X - self.centre_) @ self.axes_

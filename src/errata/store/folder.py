@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..core import Array, Audit, Confirmed, Explanation, Found, InputError, Overall, Slice, State
+from ..core import Array, Audit, Confirmed, ErrataError, Explanation, Found, InputError, Overall, Slice, State
 from ..core.audit import SCHEMA
 from . import rows, tensors
 
@@ -24,9 +25,12 @@ PARTIAL = ".partial-"
 def check_target(folder: str | Path) -> Path:
     """The folder to write to: it must not exist, and its parent must be writable or creatable."""
     folder = Path(folder)
-    if folder.exists() or folder.is_symlink():
-        raise InputError(f"`{folder}` exists already; name another output, or remove it first")
-    parent = next(p for p in folder.absolute().parents if p.exists())
+    try:
+        if folder.exists() or folder.is_symlink():
+            raise InputError(f"`{folder}` exists already; name another output, or remove it first")
+        parent = next(p for p in folder.absolute().parents if p.exists())
+    except OSError as error:
+        raise InputError(f"`{folder}` cannot be written ({error.strerror}); name another output") from error
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise InputError(f"`{folder}` cannot be written: `{parent}` is not a folder one may write to; name another")
     return folder
@@ -35,18 +39,30 @@ def check_target(folder: str | Path) -> Path:
 @contextmanager
 def whole(folder: Path) -> Iterator[Path]:
     """A folder to fill that gets its name only when it is complete; nothing is left of one that is not."""
-    partial = folder.parent / f".{folder.name}{PARTIAL}{os.getpid()}"
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(folder)
+    with _taking_its_name(folder) as partial:
         partial.mkdir()
         yield partial
         _flush(partial)
-        os.rename(partial, folder)
-    except OSError as error:
-        raise InputError(f"`{folder}` cannot be written ({error.strerror or error}); name another output") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextmanager
+def _taking_its_name(path: Path) -> Iterator[Path]:
+    """Another name beside `path`, for what becomes it at the end; on any error neither is left, nor new parents."""
+    partial = path.with_name(f".{path.name}{PARTIAL}{os.getpid()}")
+    made = [parent for parent in path.absolute().parents if not parent.exists()]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(path)
+        yield partial
+        os.rename(partial, path)
+    except BaseException as error:
+        _remove(partial)
+        for parent in made:
+            with suppress(OSError):  # somebody else has put something there
+                parent.rmdir()
+        if not isinstance(error, OSError):
+            raise
+        raise InputError(f"`{path}` cannot be written ({error.strerror or error}); name another output") from error
 
 
 def check_file_target(path: str | Path) -> Path:
@@ -60,22 +76,24 @@ def check_file_target(path: str | Path) -> Path:
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """A file to write that gets its name only when it is complete."""
-    partial = path.with_name(f".{path.name}{PARTIAL}{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with _taking_its_name(path) as partial:
         yield partial
-        os.rename(partial, path)
-    except OSError as error:
-        raise InputError(f"`{path}` cannot be written ({error.strerror or error}); name another output") from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
-def _remove_abandoned(folder: Path) -> None:
-    """What a killed process left of this same folder."""
-    for left in folder.parent.glob(f".{folder.name}{PARTIAL}*"):
-        if not _alive(int(left.name.rpartition("-")[2])):
-            shutil.rmtree(left, ignore_errors=True)
+def _remove_abandoned(path: Path) -> None:
+    """What a killed process left of this same output. One with our own number is not us: containers reuse them."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}{PARTIAL}*"):
+        process = left.name.rpartition("-")[2]
+        if process.isdecimal() and (int(process) == os.getpid() or not _alive(int(process))):
+            _remove(left)
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def _alive(process: int) -> bool:
@@ -122,12 +140,12 @@ def _plain(value: Any) -> Any:
 def _memberships(audit: Audit) -> pa.Table:
     split = np.where(audit.discover, "discover", "confirm")
     columns = {"id": audit.evaluation.row_ids, "split": split, **{s.id: s.weights for s in audit.slices}}
-    return pa.table({n: pa.array(a.tolist() if a.dtype.kind in "US" else a) for n, a in columns.items()})
+    return pa.table({name: rows.column_of(values) for name, values in columns.items()})
 
 
 def weights_table(ids: Array, weights: Mapping[str, Array]) -> pa.Table:
     """`id` and one column of weights a slice: what `apply` writes."""
-    return pa.table({"id": pa.array(ids.tolist() if ids.dtype.kind in "US" else ids), **weights})
+    return pa.table({"id": rows.column_of(ids), **weights})
 
 
 def _save_slicer(stem: Path, state: State) -> None:
@@ -140,6 +158,16 @@ def load(folder: str | Path, restore: Callable[[State], Any], read: rows.Read | 
     """An audit from its folder. `restore` makes a slicer of its state; `read` reads a file it refers to."""
     folder = Path(folder)
     facts = _facts(folder)
+    try:
+        return _load(folder, facts, restore, read)
+    except ErrataError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise InputError(f"`{folder}` is damaged ({type(error).__name__}: {reason}); run the audit again") from error
+
+
+def _load(folder: Path, facts: dict[str, Any], restore: Callable[[State], Any], read: rows.Read | None) -> Audit:
     table = pq.read_table(folder / "memberships.parquet")
     evaluation = rows.load(folder / "evaluation", read)
     return Audit(
@@ -162,8 +190,9 @@ def _facts(folder: Path) -> dict[str, Any]:
         facts: dict[str, Any] = json.loads(path.read_text())
     except ValueError as error:
         raise InputError(f"`{path}` is damaged ({error}); run the audit again") from error
-    if facts.get("schema") != SCHEMA:
-        raise InputError(f"`{path}` has the form {facts.get('schema')!r}; this version reads {SCHEMA!r}")
+    form = facts.get("schema") if isinstance(facts, dict) else None
+    if form != SCHEMA:
+        raise InputError(f"`{path}` has the form {form!r}; this version reads {SCHEMA!r}; run the audit again")
     return facts
 
 
@@ -202,7 +231,8 @@ def _overall(facts: dict[str, Any]) -> tuple[tuple[str, Overall], ...]:
 def earlier_audits(fingerprint: str, folders: Iterable[Path], beside: Path) -> list[Path]:
     """Audits of the same rows and outcomes: among those named, and in the folder where the new one will lie."""
     parent = beside.absolute().parent
-    near = sorted(parent.iterdir()) if parent.is_dir() else []
-    named = {Path(folder).absolute() for folder in folders}
-    candidates = sorted(named | {path for path in near if (path / "audit.json").is_file()})
-    return [path for path in candidates if _facts(path).get("fingerprint") == fingerprint]
+    found = {path: _facts(path) for path in {Path(folder).resolve() for folder in folders}}
+    for path in sorted(parent.iterdir()) if parent.is_dir() and os.access(parent, os.R_OK) else []:
+        with suppress(InputError):  # what merely lies there, and is no audit that can be read, was no look at the rows
+            found.setdefault(path.resolve(), _facts(path))
+    return sorted(path for path, facts in found.items() if facts.get("fingerprint") == fingerprint)

@@ -15,6 +15,7 @@ from ..core import Array, Evaluation, InputError, Media, Origin, Source
 from . import tensors
 
 DISPLAY_PX = 256
+ARROW_UNITS = ("D", "s", "ms", "us", "ns")  # of dates
 PICTURES = "media.parquet"
 COLUMNS = {"ids": "id", "labels": "label", "predictions": "prediction", "losses": "loss", "groups": "group"}
 
@@ -30,7 +31,7 @@ def save(folder: Path, evaluation: Evaluation, reference: Mapping[str, Any] | No
         "origin": vars(evaluation.origin),
         "sources": {name: _source_facts(evaluation.source(name)) for name in evaluation.representations},
         "media": evaluation.media.kind if evaluation.media else None,
-        "reference": dict(reference) if reference else None,
+        "reference": {**reference, "fingerprint": evaluation.fingerprint} if reference else None,
     }
     (folder / "evaluation.json").write_text(json.dumps(facts, indent=1) + "\n")
     pq.write_table(_table(evaluation, with_text=reference is None), folder / "rows.parquet")
@@ -61,9 +62,26 @@ def _table(evaluation: Evaluation, with_text: bool) -> pa.Table:
 
 def _arrow(values: Array) -> pa.Array:
     if values.ndim == 2:
-        flat = pa.array(np.ascontiguousarray(values).reshape(-1))
+        flat = pa.array(_native(values).reshape(-1))
         return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
-    return pa.array(values.tolist() if values.dtype.kind in "US" else np.ascontiguousarray(values))
+    return column_of(values)
+
+
+def column_of(values: Array) -> pa.Array:
+    """(n,) values as an arrow column; what arrow has no type for as text."""
+    kind = values.dtype.kind
+    if kind in "US":
+        return pa.array(values.tolist())
+    if kind in "cV":
+        return pa.array([str(value) for value in values])
+    if kind == "M" and np.datetime_data(values.dtype)[0] not in ARROW_UNITS:
+        values = values.astype("datetime64[s]")
+    return pa.array(_native(values))
+
+
+def _native(values: Array) -> Array:
+    """In one piece and in this machine's byte order."""
+    return np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
 
 
 def _save_pictures(path: Path, media: Media, rows_a_group: int = 1000) -> None:
@@ -103,7 +121,10 @@ def _referenced(reference: Mapping[str, Any], read: Read | None) -> Evaluation:
         raise InputError(
             f"this audit refers to `{path}`, which is not there; put it back, or audit without --reference"
         )
-    return read(path, metadata=reference["metadata"], foreign=reference["foreign"])
+    evaluation = read(path, metadata=reference["metadata"], foreign=reference["foreign"])
+    if evaluation.fingerprint != reference["fingerprint"]:
+        raise InputError(f"this audit refers to `{path}`, which has other rows now; put them back, or audit again")
+    return evaluation
 
 
 def _numpy(column: pa.ChunkedArray) -> Array:

@@ -37,7 +37,7 @@ def write(path: Path, arrays: Mapping[str, Matrix]) -> None:
         file.write(len(text).to_bytes(8, "little") + text)
         for array in arrays.values():
             for _, block in blocks(array, _BLOCK) if array.ndim else [(None, np.asarray(array))]:
-                file.write(np.ascontiguousarray(block).tobytes())
+                file.write(np.ascontiguousarray(block, dtype=block.dtype.newbyteorder("<")).tobytes())
 
 
 def read(path: Path, *, mapped: bool = False) -> dict[str, Array]:

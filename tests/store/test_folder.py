@@ -1,0 +1,473 @@
+"""An audit and its folder: the same after a round trip, whole or absent whatever happens on the way."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+import errata
+from errata import Audit, Evaluation, ImageArrays, InputError, Origin, Source, Texts, store
+from errata.core.rows import RowView
+from errata.slicers import restore
+from errata.store import folder as folders
+from errata.store import tensors
+
+N, D = 240, 4
+METHODS = ("spotlight", "gmm", "confusion", "high-loss")
+ARRAYS = ("losses", "labels", "probs", "predictions", "ids", "groups")
+
+
+def _arrays() -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, D)).astype(np.float32)
+    corner = np.arange(N) % 6 == 0
+    X[corner] = 0.3 * X[corner] + 4
+    labels = rng.integers(0, 2, N)
+    positive = np.where(labels ^ (corner | (rng.random(N) < 0.1)), 0.8, 0.3)
+    return {"representations": {"deep": X}, "labels": labels, "probs": np.stack([1 - positive, positive], axis=1)}
+
+
+def _plain() -> Evaluation:
+    return Evaluation(**_arrays(), origin=Origin(model="m", data="d", code="c"))
+
+
+def _texts() -> Evaluation:
+    rng = np.random.default_rng(1)
+    arrays = _arrays()
+    X = arrays["representations"]["deep"]
+    return Evaluation(
+        **{**arrays, "representations": {"deep": X, "clip": X.astype(np.float64) * 2}},
+        ids=np.array([f"zeile-{i}-ä" for i in rng.permutation(N)]),
+        groups=np.array([f"patient {i // 3}" for i in range(N)]),
+        media=Texts([f"Satz „{i}“\n\u2028 mit Zeilen" if i % 3 else "" for i in range(N)]),
+        class_names=("nein", "ja"),
+        sources={"clip": Source(from_model=False), "deep": Source(reads=frozenset({"label"}))},
+        metadata={
+            "age": np.where(np.arange(N) % 7 == 0, np.nan, np.arange(N)),
+            "site": np.array(["a", "", "c"] * (N // 3)),
+            "seen": np.array(["2020-01-01", "2021-05-05"] * (N // 2), dtype="datetime64[D]"),
+            "flag": np.arange(N) % 2 == 0,
+        },
+    )
+
+
+def _images() -> Evaluation:
+    pictures = np.random.default_rng(2).integers(0, 255, (N, 8, 9, 3), dtype=np.uint8)
+    return Evaluation(**_arrays(), media=ImageArrays(pictures))
+
+
+def _multilabel() -> Evaluation:
+    arrays = _arrays()
+    labels = np.stack([arrays["labels"], 1 - arrays["labels"], np.arange(N) % 2], axis=1)
+    probs = np.stack([arrays["probs"][:, 1], arrays["probs"][:, 0], np.full(N, 0.6)], axis=1)
+    return Evaluation(
+        representations=arrays["representations"], labels=labels, probs=probs, class_names=("a", "b", "c")
+    )
+
+
+def _regression() -> Evaluation:
+    arrays, rng = _arrays(), np.random.default_rng(3)
+    target = rng.normal(size=N)
+    predicted = target + rng.normal(size=N) * np.where(np.arange(N) % 6 == 0, 4, 0.2)
+    return Evaluation(representations=arrays["representations"], labels=target, predictions=predicted)
+
+
+def _swapped() -> Evaluation:
+    """Arrays in the other byte order, as some instruments write them."""
+    arrays = _arrays()
+    return Evaluation(
+        representations={"deep": arrays["representations"]["deep"].astype(">f4")},
+        losses=np.random.default_rng(4).random(N).astype(">f8"),
+        ids=np.arange(N).astype(">i4"),
+        metadata={
+            "month": np.array(["2020-01", "2021-07"] * (N // 2), dtype="datetime64[M]"),
+            "age": np.ones(N, ">i2"),
+        },
+    )
+
+
+KINDS: dict[str, Callable[[], Evaluation]] = {
+    "plain": _plain, "texts": _texts, "images": _images, "multilabel": _multilabel, "regression": _regression,
+    "swapped": _swapped,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Audit, Path]]:
+    """An audit of each kind and its folder; made once."""
+    made: dict[str, tuple[Audit, Path]] = {}
+
+    def get(kind: str) -> tuple[Audit, Path]:
+        if kind not in made:
+            methods = METHODS if kind in ("plain", "texts") else ("spotlight", "high-loss")
+            audit = errata.audit(KINDS[kind](), methods=methods, options={"spotlight": {"size": 0.1, "count": 3}})
+            made[kind] = audit, errata.save(audit, tmp_path_factory.mktemp(kind) / "audit")
+        return made[kind]
+
+    return get
+
+
+def same_bits(a: Any, b: Any) -> None:
+    """Equal values of equal types, NaN included; byte order and width of text are the folder's own business."""
+    assert (a is None) == (b is None)
+    if a is None:
+        return
+    a, b = np.asarray(a), np.asarray(b)
+    assert a.shape == b.shape
+    if a.dtype.kind in "US":
+        assert a.tolist() == b.tolist()
+        return
+    assert a.dtype.newbyteorder("=") == b.dtype
+    assert a.astype(b.dtype).tobytes() == b.tobytes()
+
+
+def plain(value: Any) -> Any:
+    """As JSON has it."""
+    return json.loads(json.dumps(value, default=lambda array: array.tolist()))
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+# --- round trip ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_slices_come_back(kind: str, saved: Any) -> None:
+    audit, folder = saved(kind)
+    loaded = errata.load(folder)
+    assert len(loaded.slices) == len(audit.slices)
+    assert len(audit.slices) > 0
+    for before, after in zip(audit.slices, loaded.slices, strict=True):
+        same_bits(before.weights, after.weights)
+        for name in (field.name for field in fields(before)):
+            if name in ("rule", "explanations"):
+                pairs = [plain(getattr(x, name) if name == "rule" else [vars(e) for e in x.explanations]) for x in
+                         (before, after)]  # fmt: skip
+                assert pairs[0] == pairs[1]
+            elif name != "weights":
+                assert getattr(before, name) == getattr(after, name), name
+                assert type(getattr(before, name)) is type(getattr(after, name)), name
+        assert np.array_equal(before.members, after.members)
+    assert loaded.overall == audit.overall
+    assert loaded.silence == audit.silence
+    assert plain(loaded.settings) == plain(audit.settings)
+    assert plain([vars(e) for e in loaded.explanations]) == plain([vars(e) for e in audit.explanations])
+    assert np.array_equal(loaded.discover, audit.discover)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_slicers_come_back_and_give_the_same_membership(kind: str, saved: Any) -> None:
+    audit, folder = saved(kind)
+    loaded = errata.load(folder)
+    assert set(loaded.slicers) == set(audit.slicers)
+    for task, view in audit.evaluation.tasks():
+        for key in {found.slicer for found in audit.slices if found.task == task}:
+            before, after = (each.slicers[key] for each in (audit, loaded))
+            same_bits(before.membership(view), after.membership(view))
+            same_bits(before.thresholds_, after.thresholds_)
+            assert plain(list(before.rules_)) == plain(list(after.rules_))
+    own = {found.id: found.weights for found in audit.slices if found.column >= 0}
+    again = errata.apply(loaded, loaded.evaluation)
+    assert set(again) == set(own)
+    for name in own:
+        same_bits(own[name], again[name])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_evaluation_comes_back(kind: str, saved: Any) -> None:
+    audit, folder = saved(kind)
+    before, after = audit.evaluation, errata.load(folder).evaluation
+    for name in ARRAYS:
+        same_bits(getattr(before, name), getattr(after, name))
+    assert list(before.representations) == list(after.representations)
+    for name in before.representations:
+        same_bits(before.representations[name], after.representations[name])
+        assert isinstance(after.representations[name], np.memmap)
+        assert before.source(name) == after.source(name)
+    assert list(before.metadata) == list(after.metadata)
+    for name in before.metadata:
+        assert (
+            before.metadata[name].astype(str).tolist()
+            == after.metadata[name].astype(before.metadata[name].dtype).astype(str).tolist()
+        )
+    assert (before.class_names, before.task, before.origin) == (after.class_names, after.task, after.origin)
+    if kind != "swapped":
+        assert after.fingerprint == before.fingerprint
+
+
+@pytest.mark.parametrize("kind", ["texts", "images"])
+def test_media_come_back(kind: str, saved: Any) -> None:
+    audit, folder = saved(kind)
+    before, after = audit.evaluation.media, errata.load(folder).evaluation.media
+    assert (len(after), after.kind) == (N, before.kind)
+    for media, i in ((after, 7), (after.rows(np.array([3, 7])), 1)):
+        assert media.text(i) == before.text(7)
+        assert media.thumbnail(i, 256) == before.thumbnail(7, 256)
+    assert (before.text(7) is None) == (kind == "images")
+
+
+@pytest.mark.parametrize("kind", ["plain", "texts", "images", "multilabel"])
+def test_saved_again_it_has_the_same_bytes(kind: str, saved: Any, tmp_path: Path) -> None:
+    _, folder = saved(kind)
+    again = files(store.save(errata.load(folder), tmp_path / "again"))
+    first = {name: data for name, data in files(folder).items() if name != "report.html"}
+    assert [name for name in first if first[name] != again.get(name)] == []
+    assert set(again) == set(first)
+
+
+def test_without_a_reader_a_reference_says_what_it_lacks(saved: Any, tmp_path: Path) -> None:
+    audit, _ = saved("plain")
+    reference = {"path": str(tmp_path / "x.npz"), "metadata": [], "foreign": []}
+    folder = store.save(audit, tmp_path / "audit", reference=reference)
+    with pytest.raises(InputError, match=r"refers to .*x\.npz.*not there"):
+        errata.load(folder)
+    (tmp_path / "x.npz").touch()
+    with pytest.raises(InputError, match="refers to"):
+        store.load(folder, restore)
+
+
+# --- an independent reader -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["texts", "multilabel", "swapped"])
+def test_the_safetensors_library_reads_our_files(kind: str, saved: Any) -> None:
+    audit, folder = saved(kind)
+    paths = sorted(folder.rglob("*.safetensors"))
+    assert len(paths) >= 2
+    for path in paths:
+        theirs, ours = safetensors.numpy.load_file(path), tensors.read(path)
+        assert set(theirs) == set(ours)
+        for name in ours:
+            same_bits(ours[name], theirs[name])
+    X = safetensors.numpy.load_file(folder / "evaluation" / "representations.safetensors")["deep"]
+    assert np.array_equal(X, np.asarray(audit.evaluation.representations["deep"]))
+
+
+TYPES = ["f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?", ">f8", ">i4"]
+
+
+def test_every_type_and_shape_is_read_by_both(tmp_path: Path) -> None:
+    values = np.arange(-6, 6).reshape(4, 3)
+    arrays: dict[str, Any] = {f"type {name}": values.astype(name) for name in TYPES}
+    arrays |= {"scalar": np.array(2.5), "empty": np.empty((0, 3)), "narrow": np.empty((3, 0), dtype=np.float32)}
+    arrays |= {"turned": values.T.astype(np.float64), "stepped": values[::2, ::-1].astype(np.float32)}
+    arrays["view"] = RowView(values.astype(np.float64), np.array([2, 0]))
+    tensors.write(tmp_path / "x.safetensors", arrays)
+    theirs = safetensors.numpy.load_file(tmp_path / "x.safetensors")
+    for ours in (tensors.read(tmp_path / "x.safetensors"), tensors.read(tmp_path / "x.safetensors", mapped=True)):
+        assert set(ours) == set(theirs) == set(arrays)
+        for name, array in arrays.items():
+            same_bits(np.asarray(array), ours[name])
+            same_bits(ours[name], theirs[name])
+
+
+def test_what_the_library_writes_is_read_here(tmp_path: Path) -> None:
+    arrays = {"a": np.arange(6.0).reshape(2, 3), "b": np.array([True, False])}
+    safetensors.numpy.save_file(arrays, tmp_path / "x.safetensors", metadata={"who": "them"})
+    for name, array in tensors.read(tmp_path / "x.safetensors").items():
+        same_bits(arrays[name], array)
+
+
+# --- whole or not at all -------------------------------------------------------------------------------------
+
+DEATHS = {
+    "before the first file": ("errata.store.folder.json", "dumps", 0),
+    "at the memberships": ("errata.store.folder.pq", "write_table", 0),
+    "at the rows": ("errata.store.rows.pq", "write_table", 1),
+    "at the first slicer": ("errata.store.tensors", "write", 0),
+    "at the representations": ("errata.store.tensors", "write", 1),
+    "at the report": ("pathlib.Path", "write_text", 3),
+    "before it is on disk": ("os", "fsync", 2),
+    "before the rename": ("os", "rename", 0),
+}
+
+# Imports once, then forks a child for every death. Prints what lay in the folder after each.
+KILLER = """
+import importlib, json, os, pathlib, signal, sys, time
+import errata
+from errata import store
+from errata.store import folder, tensors
+
+source, target = sys.argv[1], pathlib.Path(sys.argv[2])
+deaths, shares = json.loads(sys.argv[3]), json.loads(sys.argv[4])
+audit = errata.load(source)
+
+def owner(name):
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError:
+        module, _, attribute = name.rpartition(".")
+        return getattr(owner(module), attribute)
+
+def die_at(place, name, calls):
+    thing, left = owner(place), [calls]
+    real = getattr(thing, name)
+    def fatal(*args, **kwargs):
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        left[0] -= 1
+        return real(*args, **kwargs)
+    setattr(thing, name, fatal)
+
+def slowly():
+    for thing, name in ((folder.pq, "write_table"), (tensors, "write"), (folder, "_flush")):
+        def slow(*args, real=getattr(thing, name), **kwargs):
+            time.sleep(0.04)
+            return real(*args, **kwargs)
+        setattr(thing, name, slow)
+
+def save_in_a_child(prepare, wait=None):
+    child = os.fork()
+    if child == 0:
+        prepare()
+        store.save(audit, target, report="x" * 10_000)
+        os._exit(0)
+    if wait is not None:
+        time.sleep(wait)
+        os.kill(child, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+def seen(code):
+    lie = sorted(path.name for path in target.parent.iterdir()) if target.parent.exists() else []
+    return {"code": code, "left": lie}
+
+for death in deaths:
+    print(json.dumps(seen(save_in_a_child(lambda: die_at(*death)))), flush=True)
+if shares:
+    start = time.time()
+    assert save_in_a_child(slowly) == 0
+    whole = time.time() - start
+    os.rename(target, str(target) + "-whole")
+    for share in shares:
+        print(json.dumps(seen(save_in_a_child(slowly, share * whole))), flush=True)
+"""
+
+
+def killed(source: Path, target: Path, deaths: list[Any], shares: list[float]) -> list[dict[str, Any]]:
+    environment = {**os.environ, "PYTHONPATH": str(Path(errata.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+    words = [sys.executable, "-c", KILLER, str(source), str(target), json.dumps(deaths), json.dumps(shares)]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_killed_at_any_call_it_leaves_no_folder(saved: Any, tmp_path: Path) -> None:
+    audit, folder = saved("plain")
+    target = tmp_path / "parent" / "audit"
+    after = killed(folder, target, list(DEATHS.values()), [])
+    assert len(after) == len(DEATHS)
+    for name, seen in zip(DEATHS, after, strict=True):
+        assert seen["code"] == -9, name
+        assert "audit" not in seen["left"], name
+        assert len(seen["left"]) == 1, name  # what the one before left is gone, its own is there
+        assert seen["left"][0].startswith(".audit.partial-")
+    store.save(audit, target)
+    assert [path.name for path in target.parent.iterdir()] == ["audit"]
+    assert len(errata.load(target).slices) == len(audit.slices)
+
+
+def test_killed_at_any_moment_it_leaves_no_folder(saved: Any, tmp_path: Path) -> None:
+    audit, folder = saved("plain")
+    target = tmp_path / "parent" / "audit"
+    rng = np.random.default_rng()
+    shares = [*np.linspace(0.02, 0.85, 8), *rng.uniform(0, 0.85, 4)]
+    after = killed(folder, target, [], shares)
+    assert len(after) == 12
+    for share, seen in zip(shares, after, strict=True):
+        assert seen["code"] == -9, share
+        assert "audit" not in seen["left"], share
+    in_the_middle = [seen for seen in after if any(".audit.partial-" in name for name in seen["left"])]
+    assert len(in_the_middle) >= 6  # else nothing was tried
+    store.save(audit, target)
+    assert sorted(path.name for path in target.parent.iterdir()) == ["audit", "audit-whole"]
+    assert len(errata.load(target).slices) == len(audit.slices)
+
+
+ERRORS = [RuntimeError("broken"), OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt(), MemoryError()]
+PLACES = [(tensors, "write"), (folders.pq, "write_table"), (folders, "_flush"), (os, "rename")]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize(("owner", "name"), PLACES, ids=lambda value: value if isinstance(value, str) else "")
+def test_an_error_in_the_middle_leaves_nothing(
+    owner: Any, name: str, error: BaseException, saved: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: Any, **kwargs: Any) -> None:
+        raise error
+
+    audit, _ = saved("plain")
+    expected = InputError if isinstance(error, OSError) else type(error)
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, fail)
+        with pytest.raises(expected) as stop:
+            store.save(audit, tmp_path / "new" / "parents" / "audit")
+    if isinstance(error, OSError):
+        assert "No space left on device" in str(stop.value)
+    assert list(tmp_path.iterdir()) == []
+    store.save(audit, tmp_path / "new" / "parents" / "audit")
+
+
+def test_parents_that_hold_something_else_stay(saved: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: Any, **kwargs: Any) -> None:
+        (tmp_path / "new" / "mine.txt").touch()
+        raise RuntimeError
+
+    monkeypatch.setattr(folders, "_flush", fail)
+    with pytest.raises(RuntimeError):
+        store.save(saved("plain")[0], tmp_path / "new" / "audit")
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["mine.txt"]
+
+
+def test_what_others_write_or_wrote_stays(saved: Any, tmp_path: Path) -> None:
+    """Only a dead process's leftovers of this same name go; ours from an earlier life, too."""
+    audit, _ = saved("plain")
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    keep = [f".audit.partial-{os.getppid()}", ".audit.partial-mine", f".other.partial-{dead.pid}"]
+    go = [f".audit.partial-{dead.pid}", f".audit.partial-{os.getpid()}"]
+    for name in keep + go:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "half.json").touch()
+    store.save(audit, tmp_path / "audit")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*keep, "audit"])
+
+
+def test_a_name_with_brackets_is_no_pattern(saved: Any, tmp_path: Path) -> None:
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    (tmp_path / f".a[b].partial-{dead.pid}").mkdir()
+    (tmp_path / f".ab.partial-{dead.pid}").mkdir()
+    store.save(saved("plain")[0], tmp_path / "a[b]")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["a[b]", f".ab.partial-{dead.pid}"])
+
+
+def test_nothing_is_overwritten(saved: Any, tmp_path: Path) -> None:
+    (tmp_path / "audit").mkdir()
+    with pytest.raises(InputError, match="exists already"):
+        store.save(saved("plain")[0], tmp_path / "audit")
+    assert list((tmp_path / "audit").iterdir()) == []
+
+
+def test_a_file_is_whole_or_absent_too(tmp_path: Path) -> None:
+    with contextlib.suppress(RuntimeError), store.whole_file(tmp_path / "new" / "x.parquet") as partial:
+        partial.write_text("half")
+        raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
+    with store.whole_file(tmp_path / "x.parquet") as partial:
+        partial.write_text("whole")
+        assert not (tmp_path / "x.parquet").exists()
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"x.parquet": "whole"}

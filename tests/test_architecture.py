@@ -1,0 +1,268 @@
+"""The house rules that a machine can read: who may import whom, and how long a thing may be (docs, section 2).
+
+Every rule is a function from parsed modules to sentences; each is also shown a planted breach, so that none of
+them can fall silent.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "src" / "errata"
+
+CONDUCTORS = {"workflow", "bench", "cli", "demo", "__init__", "__main__"}
+ARROWS = {  # beside `core`, which everyone may import
+    "core": set(),
+    "tensors": set(),
+    "collect": {"tensors"},
+    "slicers": {"tensors"},
+    "explain": {"tensors"},
+    "train": {"tensors"},
+    "generate": {"tensors", "train"},
+    "fix": {"train"},
+    "store": set(),
+    "report": set(),
+    "app": {"store", "report"},
+    "engine": set(),
+}
+CORE_USES = {"numpy", "scipy"}
+TORCH_AT_TOP = {"tensors", "train", "generate"}
+NEVER = {"torchvision", "timm", "open_clip", "pickle", "cPickle", "cloudpickle", "dill"}
+FILE_LINES = 400
+FUNCTION_LINES = 60
+
+
+@dataclass(frozen=True)
+class Import:
+    module: str  # absolute, as far as a name can say
+    line: int
+    at_top: bool  # runs when the module is imported; what only a type checker sees does not
+
+
+@dataclass(frozen=True)
+class Module:
+    place: str  # "store/folder.py"
+    room: str  # "store"; of a module beside the rooms, its own name
+    text: str
+    tree: ast.Module
+    rooms: frozenset[str]  # all names beside this one: what `from .. import NAME` may mean
+
+    @property
+    def imports(self) -> list[Import]:
+        return list(self._imports(self.tree, at_top=True))
+
+    def _imports(self, node: ast.AST, at_top: bool) -> Iterator[Import]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Import):
+                yield from (Import(alias.name, child.lineno, at_top) for alias in child.names)
+            elif isinstance(child, ast.ImportFrom):
+                yield from self._imported_from(child, at_top)
+            else:
+                hidden = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+                typing_only = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
+                yield from self._imports(child, at_top and not hidden and not typing_only)
+
+    def _imported_from(self, node: ast.ImportFrom, at_top: bool) -> Iterator[Import]:
+        """`from ..store import rows` is errata.store; `from .. import store` is errata.store too."""
+        package = ["errata", *self.place.split("/")[:-1]]
+        base = package[: len(package) - node.level + 1] if node.level else []
+        module = ".".join([*base, *([node.module] if node.module else [])])
+        for alias in node.names:
+            is_room = module == "errata" and alias.name in self.rooms
+            yield Import(f"errata.{alias.name}" if is_room else module, node.lineno, at_top)
+
+
+parsed = functools.cache(ast.parse)  # a planted house differs in one file
+
+
+def modules(package: Path) -> list[Module]:
+    paths = sorted(package.rglob("*.py"))
+    rooms = frozenset(path.relative_to(package).parts[0].removesuffix(".py") for path in paths)
+    read = []
+    for path in paths:
+        inside = path.relative_to(package)
+        text = path.read_text(encoding="utf-8")
+        read.append(Module(inside.as_posix(), inside.parts[0].removesuffix(".py"), text, parsed(text), rooms))
+    return read
+
+
+def arrows(module: Module) -> Iterator[str]:
+    """Nobody imports a sibling but where the design says so."""
+    if module.room in CONDUCTORS:
+        return
+    if module.room not in ARROWS:
+        yield f"{module.place}: the room `{module.room}` is not in the design"
+        return
+    may = ARROWS[module.room] | {"core", module.room}
+    for found in module.imports:
+        if found.module.partition(".")[0] == "errata":
+            room = [*found.module.split("."), "__init__"][1]
+            if room not in may:
+                yield f"{module.place}:{found.line} imports {room}, which {module.room} may not"
+
+
+def core_is_light(module: Module) -> Iterator[str]:
+    for found in module.imports if module.room == "core" else []:
+        top = found.module.partition(".")[0]
+        if top not in CORE_USES | {"errata"} and top not in sys.stdlib_module_names:
+            yield f"{module.place}:{found.line} imports {top}; core has only {', '.join(sorted(CORE_USES))}"
+
+
+def torch_in_its_room(module: Module) -> Iterator[str]:
+    for found in module.imports if module.room not in TORCH_AT_TOP else []:
+        if found.at_top and found.module.partition(".")[0] == "torch":
+            yield f"{module.place}:{found.line} imports torch when it is imported"
+
+
+def never_imported(module: Module) -> Iterator[str]:
+    for found in module.imports:
+        if found.module.partition(".")[0] in NEVER:
+            yield f"{module.place}:{found.line} imports {found.module}"
+
+
+def no_hidden_imports(module: Module) -> Iterator[str]:
+    """What is imported by its name as a text cannot be read here: only `core.errors.require` may."""
+    for call in _calls(module):
+        if ast.unparse(call.func).endswith(("import_module", "__import__")) and module.place != "core/errors.py":
+            yield f"{module.place}:{call.lineno} imports by text; use core.errors.require"
+
+
+def no_pickled_arrays(module: Module) -> Iterator[str]:
+    for call in _calls(module):
+        if ast.unparse(call.func) in ("np.load", "numpy.load"):
+            given = {word.arg: word.value for word in call.keywords}.get("allow_pickle")
+            if not (isinstance(given, ast.Constant) and given.value is False):
+                yield f"{module.place}:{call.lineno} np.load without allow_pickle=False"
+
+
+def no_print(module: Module) -> Iterator[str]:
+    for call in _calls(module):
+        if isinstance(call.func, ast.Name) and call.func.id == "print":
+            yield f"{module.place}:{call.lineno} prints"
+
+
+def short_enough(module: Module) -> Iterator[str]:
+    lines = len(module.text.splitlines())
+    if lines > FILE_LINES:
+        yield f"{module.place} has {lines} lines"
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _body_lines(node) > FUNCTION_LINES:
+            yield f"{module.place}:{node.lineno} {node.name} has {_body_lines(node)} lines"
+
+
+def _calls(module: Module) -> list[ast.Call]:
+    return [node for node in ast.walk(module.tree) if isinstance(node, ast.Call)]
+
+
+def _body_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """From `def` to its last line, without the docstring."""
+    first = node.body[0]
+    words = first if ast.get_docstring(node) is not None else None
+    assert node.end_lineno is not None
+    docstring = 0 if words is None or words.end_lineno is None else words.end_lineno - words.lineno + 1
+    return node.end_lineno - node.lineno + 1 - docstring
+
+
+Rule = Callable[[Module], Iterator[str]]
+RULES: tuple[Rule, ...] = (
+    arrows,
+    core_is_light,
+    torch_in_its_room,
+    never_imported,
+    no_hidden_imports,
+    no_pickled_arrays,
+    no_print,
+    short_enough,
+)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_house_keeps_its_rules(rule: Rule) -> None:
+    assert [sentence for module in modules(PACKAGE) for sentence in rule(module)] == []
+
+
+def test_the_reader_sees_the_house() -> None:
+    """A reader that finds no imports would keep every rule."""
+    seen = {(module.room, found.module.split(".")[1]) for module in modules(PACKAGE) for found in module.imports
+            if found.module.startswith("errata.")}  # fmt: skip
+    assert {("store", "core"), ("collect", "tensors"), ("workflow", "slicers"), ("cli", "store")} <= seen
+    assert len(modules(PACKAGE)) > 40
+
+
+LONG = "def long():\n" + "    x = 1\n" * 60
+PLANTED: list[tuple[Rule, str, str, str]] = [
+    (arrows, "core/split.py", "from ..collect import read", "imports collect"),
+    (arrows, "core/split.py", "def f():\n    from .. import slicers", "imports slicers"),
+    (arrows, "store/folder.py", "from ..report import to_html", "imports report"),
+    (arrows, "store/rows.py", "def f():\n    import errata.slicers.gmm", "imports slicers"),
+    (arrows, "report/page.py", "from errata.explain.view import x", "imports explain"),
+    (arrows, "report/page.py", "from ..tensors import to_device", "imports tensors"),
+    (arrows, "slicers/gmm.py", "from .. import workflow", "imports workflow"),
+    (arrows, "explain/tokens.py", "from .. import __version__", "imports __init__"),
+    (arrows, "collect/files.py", "from ..engine import here", "imports engine"),
+    (arrows, "fix/plan.py", "from ..store import load", "imports store"),
+    (arrows, "attic/x.py", "", "not in the design"),
+    (core_is_light, "core/gaps.py", "import pandas as pd", "imports pandas"),
+    (core_is_light, "core/gaps.py", "def f():\n    from sklearn.cluster import KMeans", "imports sklearn"),
+    (torch_in_its_room, "slicers/spotlight.py", "import torch", "imports torch"),
+    (
+        torch_in_its_room,
+        "collect/batches.py",
+        "try:\n    from torch.nn import Module\nexcept ImportError:\n    pass",
+        "",
+    ),
+    (never_imported, "collect/media.py", "def f():\n    import torchvision.transforms", "torchvision"),
+    (never_imported, "store/rows.py", "import pickle", "pickle"),
+    (never_imported, "tensors/capture.py", "from timm import models", "timm"),
+    (no_hidden_imports, "store/rows.py", "import importlib\nimportlib.import_module('errata.report')", "by text"),
+    (no_hidden_imports, "store/rows.py", "__import__('errata.report')", "by text"),
+    (no_pickled_arrays, "collect/streams.py", "import numpy as np\nnp.load('x.npy')", "np.load"),
+    (no_pickled_arrays, "collect/streams.py", "import numpy as np\nnp.load('x', allow_pickle=True)", "np.load"),
+    (no_print, "workflow.py", "print('hello')", "prints"),
+    (short_enough, "demo.py", LONG, "long has 61 lines"),
+    (short_enough, "store/tensors.py", "x = 1\n" * 400, "lines"),
+]
+
+
+@pytest.mark.parametrize(("rule", "place", "planted", "words"), PLANTED)
+def test_a_planted_breach_is_found(tmp_path: Path, rule: Rule, place: str, planted: str, words: str) -> None:
+    house = tmp_path / "errata"
+    shutil.copytree(PACKAGE, house, ignore=shutil.ignore_patterns("__pycache__", "templates"))
+    path = house / place
+    path.parent.mkdir(exist_ok=True)
+    path.write_text((path.read_text() if path.exists() else "") + "\n" + planted + "\n")
+    found = [sentence for module in modules(house) for sentence in rule(module)]
+    assert len(found) == 1, found
+    assert place in found[0]
+    assert words in found[0]
+
+
+ALLOWED: list[tuple[Rule, str, str]] = [
+    (arrows, "generate/vae.py", "from ..train import fit\nfrom ..tensors import to_device\nfrom ..core import Audit"),
+    (arrows, "app/pages.py", "from .. import report, store"),
+    (arrows, "bench/run.py", "from .. import workflow, engine\nfrom ..train import fit"),
+    (torch_in_its_room, "train/loops.py", "import torch"),
+    (torch_in_its_room, "slicers/gmm.py", "def f():\n    import torch"),
+    (torch_in_its_room, "slicers/gmm.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch"),
+    (no_pickled_arrays, "store/rows.py", "import numpy as np\nnp.load('x', allow_pickle=False)"),
+    (short_enough, "workflow.py", 'def documented():\n    """One.\n' + "    word\n" * 60 + '    """\n'),
+]
+
+
+@pytest.mark.parametrize(("rule", "place", "planted"), ALLOWED)
+def test_what_the_design_allows_passes(tmp_path: Path, rule: Rule, place: str, planted: str) -> None:
+    path = tmp_path / "errata" / place
+    path.parent.mkdir(parents=True)
+    path.write_text(planted + "\n")
+    for room in ("core", "tensors", "train", "store", "report", "engine"):
+        (tmp_path / "errata" / room).mkdir(exist_ok=True)
+        (tmp_path / "errata" / room / "__init__.py").touch()
+    assert [sentence for module in modules(tmp_path / "errata") for sentence in rule(module)] == []
