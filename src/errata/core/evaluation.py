@@ -107,7 +107,7 @@ class Evaluation:
         digest = hashlib.blake2b(digest_size=16)
         for array in (self.row_ids, self.labels, self.predictions, self.losses):
             if array is not None:
-                digest.update(np.ascontiguousarray(array[order]).tobytes())
+                digest.update(_digestible(array[order]))
         return digest.hexdigest()
 
     def class_name(self, index: int) -> str:
@@ -190,6 +190,14 @@ class Evaluation:
             representations={**self.representations, name: array},
             sources={**self.sources, name: source or Source()},
         )
+
+
+def _digestible(array: Array) -> bytes:
+    """The same bytes for the same values, whatever the width they are stored in."""
+    if array.dtype.kind in "US":
+        return "\0".join(map(str, array.tolist())).encode()
+    wide = np.int64 if array.dtype.kind in "biu" else np.float64
+    return np.ascontiguousarray(array, dtype=wide).tobytes()
 
 
 def _count_rows(ev: Evaluation) -> int:

@@ -60,6 +60,8 @@ def _reference_grid(b: float, nref: float) -> tuple[Array, Array]:
     x = np.clip((edges[:-1, None] + widths[:, None] * unit).ravel(), 1e-300, 1 - 1e-16)
     log_density = special.xlogy(wrong - 1, x) + special.xlog1py(right - 1, -x) - special.betaln(wrong, right)
     weights = np.exp(log_density) * (widths[:, None] * unit_weights).ravel()
+    if right < 1:  # the density is infinite at 1, and the nodes miss mass there: put it where it belongs
+        x, weights = np.append(x, 1.0), np.append(weights, max(0.0, 1 - float(weights.sum())))
     return x, weights
 
 
