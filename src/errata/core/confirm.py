@@ -19,7 +19,14 @@ from .audit import Confirmed, Found, Overall, Verdict
 from .errors import InputError
 from .evaluation import Evaluation
 from .membership import excess_order, fold
-from .references import Reference, class_reference, compare, confidence_reference, rest_reference
+from .references import (
+    FEWEST_IN_STRATUM,
+    Reference,
+    class_reference,
+    compare,
+    confidence_reference,
+    rest_reference,
+)
 from .rows import Array
 
 LARGEST_SHARE = 0.5  # a slice of over half the rows is not a slice
@@ -183,9 +190,11 @@ def select(trial: Trial, candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _testable(trial: Trial, candidate: Candidate) -> bool:
-    inside = candidate.inside
+    """Sizes only: rows on both sides, not most of them, and enough others to be compared with."""
+    inside, within = candidate.inside, scope_mask(trial.evaluation, candidate.rule.get("scope"))
     searched, held_out = inside[trial.discover].sum(), inside[trial.confirm].sum()
-    return bool(searched > 0 and held_out > 0 and inside.mean() <= LARGEST_SHARE)
+    others = (trial.confirm & within & ~inside).sum()
+    return bool(searched > 0 and held_out > 0 and others >= FEWEST_IN_STRATUM and inside.mean() <= LARGEST_SHARE)
 
 
 def _sided(outcome: Array, side: str) -> Array:
@@ -241,8 +250,7 @@ def _look(trial: Trial, candidate: Candidate) -> _Look:
 def _measure(trial: Trial, candidate: Candidate, s: int) -> Result:
     look = _look(trial, candidate)
     counts = look.against(rest_reference(len(look.inside)))
-    if counts is None:  # fewer than five rows outside the slice: nothing to compare with
-        counts = gaps.Counts(max(float(look.inside.sum()), 1.0), float(look.outcome[look.inside].sum()), 0.5, 1.0)
+    assert counts is not None  # `select` takes no slice without enough others
     level = trial.settings.level / s
     confirmed = _confirmed(trial, candidate, look, counts, level)
     verdict = _verdict(trial, confirmed, level)
