@@ -353,7 +353,11 @@ if shares:
     whole = time.time() - start
     os.rename(target, str(target) + "-whole")
     for share in shares:
-        print(json.dumps(seen(save_in_a_child(slowly, share * whole))), flush=True)
+        state = seen(save_in_a_child(slowly, share * whole))
+        if target.exists():  # a busy machine may time the first one slow and let a later one finish
+            state["files"] = sorted(path.name for path in target.iterdir())
+            os.rename(target, f"{target}-whole-{share}")
+        print(json.dumps(state), flush=True)
 """
 
 
@@ -388,12 +392,15 @@ def test_killed_at_any_moment_it_leaves_no_folder(saved: Any, tmp_path: Path) ->
     after = killed(folder, target, [], shares)
     assert len(after) == 12
     for share, seen in zip(shares, after, strict=True):
-        assert seen["code"] == -9, share
-        assert "audit" not in seen["left"], share
+        if "audit" in seen["left"]:  # then it is whole
+            assert seen["files"] == ["audit.json", "evaluation", "memberships.parquet", "report.html", "slicers"], share
+        else:
+            assert seen["code"] == -9, share
     in_the_middle = [seen for seen in after if any(".audit.partial-" in name for name in seen["left"])]
     assert len(in_the_middle) >= 6  # else nothing was tried
     store.save(audit, target)
-    assert sorted(path.name for path in target.parent.iterdir()) == ["audit", "audit-whole"]
+    left = {path.name.partition("-whole")[0] for path in target.parent.iterdir()}
+    assert left == {"audit"}
     assert len(errata.load(target).slices) == len(audit.slices)
 
 
