@@ -72,12 +72,12 @@ def audit(
 
     store.check_target(output)
     methods = [name for given in method for name in given.split(",") if name]
-    options = _options(methods, sets, representation)
+    options = read_options(methods, sets, representation)
     workflow.check_methods(methods, options, seed)
     evaluation = read(source, metadata=metadata, foreign=foreign)
     runs = store.earlier_audits(evaluation.fingerprint, after, output)
     settings = Settings(alpha=alpha, delta=delta, tolerance=tolerance, run=1 + len(runs))
-    with _bar() as progress:
+    with progress_bar() as progress:
         found = workflow.audit(
             evaluation,
             methods=methods,
@@ -105,7 +105,7 @@ def demo(
 
     store.check_target(output)
     example = demonstration.example(seed)
-    with _bar() as progress:
+    with progress_bar() as progress:
         found = workflow.audit(example.evaluation, options=demonstration.OPTIONS, seed=seed, progress=progress)
     _finish(found, output, as_json=False, reference=None, words=demonstration.answer(example, found))
 
@@ -160,7 +160,7 @@ def methods(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = 
         _say(f"  options {', '.join(f'{name}={value!r}' for name, value in item['options'].items())}")
 
 
-def _options(methods: Many, sets: Many, representations: Many) -> dict[str, dict[str, Any]]:
+def read_options(methods: Many, sets: Many, representations: Many) -> dict[str, dict[str, Any]]:
     """{"spotlight": {"size": 0.05}} from METHOD.KEY=VALUE and [METHOD=]NAME; values are JSON, else text."""
     from .core import InputError
 
@@ -219,13 +219,20 @@ def _finish(
     _say(f"\n{output / 'report.html'}")
 
 
+def _add_bench() -> None:
+    """The exams have a file of their own; here they are only named."""
+    from .bench.cli import app as bench
+
+    app.add_typer(bench, name="bench")
+
+
 def _say(text: str) -> None:
     """One line, whole: a path that is wrapped cannot be copied."""
     typer.echo(text)
 
 
 @contextmanager
-def _bar() -> Iterator[Any]:
+def progress_bar() -> Iterator[Any]:
     """A progress bar with the time left, on stderr, where somebody can see it."""
     console = Console(stderr=True)
     columns = (
@@ -244,6 +251,7 @@ def main() -> None:
     """Run the command; every error of the user's is one sentence and exit code 2."""
     from .core import ErrataError
 
+    _add_bench()
     try:
         code = app(args=sys.argv[1:] or ["--help"], standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)

@@ -12,7 +12,11 @@ from errata.slicers.contract import BaseSlicer, Slicer, build, knows_outcome
 from errata.store import tensors
 
 N, D, K = 600, 6, 3
-QUICK = {"spotlight:as_published": {"steps": 60}, "gmm:as_published": {"components": 8}}
+QUICK = {
+    "spotlight:as_published": {"steps": 60},
+    "gmm:as_published": {"components": 8},
+    "planespot:as_published": {"stride": 11},
+}
 
 
 def evaluation(seed: int = 0, n: int = N) -> Evaluation:

@@ -36,6 +36,19 @@ def jaccard(a: Array, b: Array) -> float:
     return np.count_nonzero(a & b) / union if union else 0.0
 
 
+def standing_out(hard: Array, losses: Array, least: float = 3.0) -> Array:
+    """Columns of (n, s) hard sets whose mean loss lies `least` standard errors above the mean of all; never none.
+
+    A filter on the rows that were searched, where chance stands out too: it drops what is plainly no finding,
+    and confirms nothing.
+    """
+    sizes = np.maximum(hard.sum(axis=0), 1)
+    excess = (hard * losses[:, None]).sum(axis=0) / sizes - losses.mean()
+    marks = excess * np.sqrt(sizes) / max(float(losses.std()), 1e-12)
+    kept = np.flatnonzero(marks >= least)
+    return kept if len(kept) else np.array([int(np.argmax(marks))])
+
+
 def excess_order(hard: Array, outcome: Array) -> Array:
     """Columns of (n, s) hard sets, by discover excess (rate - overall) * sqrt(m), largest first."""
     sizes = hard.sum(axis=0)

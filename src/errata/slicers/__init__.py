@@ -11,12 +11,18 @@ from ..core import State
 from ..core.errors import unknown
 from .confusion import Confusion
 from .contract import BaseSlicer, Slicer, build, knows_outcome
+from .domino import Domino
+from .george import George
 from .gmm import Gmm
 from .high_loss import HighLoss
+from .multiaccuracy import Multiaccuracy
+from .planespot import Planespot
 from .spotlight import Spotlight
 from .standin import StandIn
 
-SLICERS: dict[str, Any] = {cls.name: cls for cls in (Spotlight, Gmm, HighLoss, Confusion)}
+SLICERS: dict[str, Any] = {
+    cls.name: cls for cls in (Spotlight, Gmm, HighLoss, Confusion, Domino, Planespot, George, Multiaccuracy)
+}
 
 
 def registry() -> dict[str, Any]:

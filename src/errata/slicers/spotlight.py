@@ -40,6 +40,8 @@ CROWDS = 16
 STARTS = 3
 START_STEPS = 15
 FINAL_STEPS = 60
+GROW = 4  # times its size that a light may grow or shrink
+WINDOW = 10  # rows
 MOST_READS = 900.0  # of X by one recommended light; the published one reads X 5,000 times
 ENOUGH = 1e-4  # relative gain of a final round below which it is the last
 
@@ -48,6 +50,7 @@ class Spotlight(BaseSlicer):
     """Balls (or ellipsoids) of high loss in a representation, the first the brightest.
 
     size: share of rows a light holds. side: "easy" looks for low loss instead. shape: "sphere" or "ellipse".
+    grow: let a light that was found at `size` end where the losses around it fall half way back to the mean.
     dim: what a light takes from the losses before the next one: "by_peak" k / max k, as published, which leaves
     so much that a large group is found again and again; "members" all of its members' loss, and of the others'
     in proportion to their weight.
@@ -57,7 +60,7 @@ class Spotlight(BaseSlicer):
 
     name = "spotlight"
     needs = frozenset({"representations", "losses"})
-    presets: ClassVar = {"recommended": {}, "as_published": {"solver": "adam", "dim": "by_peak"}}
+    presets: ClassVar = {"recommended": {}, "as_published": {"solver": "adam", "dim": "by_peak", "grow": False}}
     learnt: ClassVar[tuple[str, ...]] = ("centres_", "shapes_")
 
     centres_: Array  # (s, d)
@@ -69,6 +72,7 @@ class Spotlight(BaseSlicer):
         count: int = 5,
         side: Literal["hard", "easy"] = "hard",
         shape: Literal["sphere", "ellipse"] = "sphere",
+        grow: bool = True,
         dim: Literal["members", "by_peak"] = "members",
         solver: Literal["smooth", "adam"] = "smooth",
         barrier: float = 1.0,
@@ -82,7 +86,7 @@ class Spotlight(BaseSlicer):
         self.size, self.count, self.side, self.shape, self.solver = size, count, side, shape, solver
         self.barrier, self.learning_rate, self.patience = barrier, learning_rate, patience
         self.steps, self.initial_precision, self.representation = steps, initial_precision, representation
-        self.dim, self.seed = dim, seed
+        self.grow, self.dim, self.seed = grow, dim, seed
 
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
         self._check()
@@ -123,6 +127,8 @@ class Spotlight(BaseSlicer):
         size = max(1.0, self.size * reader.n)
         if self.solver == "smooth":
             light = recommended_sphere(reader, losses, size, self.seed)
+            if self.grow:
+                size, light = grown(reader, losses, size, light)
             return light if self.shape == "sphere" else recommended_ellipse(reader, losses, size, light)
         adam = AdamSettings(size, self.barrier, self.learning_rate, self.patience, self.steps, self.initial_precision)
         if self.shape == "sphere":
@@ -179,6 +185,24 @@ def recommended_sphere(reader: Reader, losses: Array, size: float, seed: int = 0
         value = better
     tau = precision_for(reader.distances(mu), size)
     return Sphere(mu + reader.centre, np.sqrt(tau))
+
+
+def grown(reader: Reader, losses: Array, size: float, light: Sphere) -> tuple[float, Sphere]:
+    """The size at which a light leaves its group, and the light of that size.
+
+    Outwards from the centre, the loss in a window of rows falls where the group ends: the light ends where it
+    has come half way from the loss around the centre to the mean.
+    """
+    distances = reader.distances(light.centre - reader.centre)
+    fewest, most = max(1, int(size / GROW)), min(int(GROW * size), reader.n // 4)
+    window = max(WINDOW, fewest)
+    near = losses[np.argsort(distances, kind="stable")[: most + window]]
+    level, mean = float(near[: max(fewest, WINDOW)].mean()), float(losses.mean())
+    sums = np.concatenate([[0.0], np.cumsum(np.minimum(near, level))])  # one huge loss must not carry its window
+    around = (sums[window:] - sums[:-window]) / window
+    outside = np.flatnonzero(around[fewest:] < (level + mean) / 2)
+    best = float(min(most, fewest + outside[0] + window // 2)) if len(outside) else float(most)
+    return best, Sphere(light.centre, np.sqrt(precision_for(distances, best)))
 
 
 def _sketched_start(reader: Reader, losses: Array, size: float, seed: int) -> Array:

@@ -1,0 +1,1 @@
+"""Planted problems with known answers, and how well a method finds them."""

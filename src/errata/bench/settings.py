@@ -1,0 +1,394 @@
+"""Slice settings: a labelled table is bent so that models fail on a known slice, and methods must find it.
+
+Eyuboglu and others, "Domino", 2022, and its benchmark: rare slices, spurious correlations, noisy labels; models that
+are drawn from Beta distributions or really trained. Methods are fitted on the valid rows and judged on the test rows.
+`prepare` and `judge` leave files from which `run` goes on. Where this differs from the published code: only slices
+that are *worse* are kept (there: also better ones), and ties of scores are broken at random (there: by position).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from ..core import Array, Evaluation, InputError, Source
+from ..core.errors import unknown
+from ..core.gaps import wilson
+from ..slicers import make
+from . import metrics
+from .tables import Table, Train, train_logistic, train_network
+
+__all__ = [
+    "PUBLISHED", "Kind", "Plan", "Score", "Setting", "Train", "candidates", "correlation", "evaluation", "facts_of",
+    "noisy", "prepare", "rare", "run", "score", "split_of", "synthetic", "train_logistic", "train_network", "worse",
+]  # fmt: skip
+
+Kind = Literal["rare", "correlation", "noisy"]
+Progress = Callable[[str], None]
+
+SHARES = {"train": 0.7, "valid": 0.1, "test": 0.2}
+WORSE = 0.05  # by so much the accuracy inside must be below that outside, between the nearer ends of the intervals
+SOUND, FLAWED = 0.75, 0.4  # mean probability of the true class under the synthetic model, outside and inside
+PUBLISHED = {
+    "rare": tuple(np.geomspace(0.01, 0.05, 4).round(4).tolist()),
+    "correlation": (0.2, 0.4, 0.6, 0.8),
+    "noisy": (0.1, 0.2, 0.3, 0.4),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """m rows of a table, and what is to be found in them."""
+
+    kind: Kind
+    name: str
+    strength: float
+    rows: Array  # (m,) indices into the table, ascending
+    labels: Array  # (m,) 0 or 1, as models learn them and are judged by
+    slices: Array  # (m, t) bool
+    split: Array  # (m,) "train", "valid" or "test"
+
+
+# --- settings ------------------------------------------------------------------------------------------------
+
+
+def rare(
+    target: Array,
+    member: Array,
+    *,
+    share: float,
+    n: int,
+    balance: float | None = None,
+    seed: int = 0,
+    groups: Array | None = None,
+    name: str = "",
+) -> Setting:
+    """`share` of the positives lie in each slice. member: (n,) or (n, t) bool; a slice is its positive members.
+
+    balance: share of positives; None for the largest possible up to a half.
+    """
+    positive = target == 1
+    inside = member.reshape(len(target), -1).astype(bool) & positive[:, None]
+    pools = [np.flatnonzero(column) for column in inside.T]
+    others, negatives = np.flatnonzero(positive & ~inside.any(axis=1)), np.flatnonzero(~positive)
+    left = 1 - share * len(pools)
+    if not 0 < share < 1 or left <= 0:
+        raise InputError(f"`share` must be positive and leave positives outside of {len(pools)} slices; got {share}")
+    if balance is None:
+        most = [n / 2, len(others) / left, *(len(pool) / share for pool in pools)]
+        balance = float(np.floor(min(most)) / n)
+    positives = round(n * balance)
+    members = round(share * positives)
+    if members < 1:
+        raise InputError(f"this setting has no member of a slice: {share:g} of {positives:,} positives; use more rows")
+    rng = np.random.default_rng(seed)
+    drawn = [_draw(rng, pool, members, "positives in the slice") for pool in pools]
+    drawn.append(_draw(rng, others, positives - members * len(pools), "positives outside the slices"))
+    drawn.append(_draw(rng, negatives, n - positives, "negatives"))
+    rows = np.unique(np.concatenate(drawn))
+    if len(rows) < n:
+        raise InputError(f"slices overlap: {n - len(rows)} rows were drawn for two of them; give disjoint slices")
+    return Setting("rare", name, share, rows, target[rows].astype(np.int64), inside[rows], split_of(rows, groups))
+
+
+def correlation(
+    target: Array, attribute: Array, *, rho: float, n: int, seed: int = 0, groups: Array | None = None, name: str = ""
+) -> Setting:
+    """Cells drawn so that target and attribute correlate by rho, each as frequent as the rarer of the two is.
+
+    The slices are the rows that contradict the correlation: (target 0, attribute 1) and (target 1, attribute 0).
+    """
+    y, a = target == 1, attribute.astype(bool)
+    ones = round(n * min(y.mean(), a.mean()))
+    # Covariance = rho * variance, both with the divisor n - 1: n11 = ones²/n + rho * ones * (n - ones) / n.
+    both = round((ones * ones + rho * ones * (n - ones)) / n)
+    counts = {(1, 1): both, (1, 0): ones - both, (0, 1): ones - both, (0, 0): n - 2 * ones + both}
+    rng = np.random.default_rng(seed)
+    drawn = [
+        _draw(rng, np.flatnonzero((y == i) & (a == j)), count, f"rows of target {i} and attribute {j}")
+        for (i, j), count in counts.items()
+    ]
+    rows = np.sort(np.concatenate(drawn))
+    slices = np.stack([~y & a, y & ~a], axis=1)[rows]
+    return Setting("correlation", name, rho, rows, target[rows].astype(np.int64), slices, split_of(rows, groups))
+
+
+def noisy(
+    target: Array, member: Array, *, flip: float, n: int, seed: int = 0, groups: Array | None = None, name: str = ""
+) -> Setting:
+    """The labels of that share of the members, drawn at random from all splits, are turned over."""
+    if not 0 <= flip <= 1:
+        raise InputError(f"`flip` must lie in [0, 1]; got {flip}")
+    rng = np.random.default_rng(seed)
+    rows = np.sort(_draw(rng, np.arange(len(target)), n, "rows"))
+    inside = member[rows].astype(bool)
+    members = np.flatnonzero(inside)
+    labels = target[rows].astype(np.int64)
+    turned = rng.choice(members, round(flip * len(members)), replace=False)
+    labels[turned] = 1 - labels[turned]
+    return Setting("noisy", name, flip, rows, labels, inside[:, None], split_of(rows, groups))
+
+
+def _draw(rng: np.random.Generator, pool: Array, count: int, what: str) -> Array:
+    if not 0 <= count <= len(pool):
+        raise InputError(f"this setting needs {count:,} {what}; the table has {len(pool):,}; use fewer rows")
+    return rng.choice(pool, count, replace=False)
+
+
+def split_of(rows: Array, groups: Array | None = None) -> Array:
+    """(m,) by the hash of a row's number, or of its group: the same in every setting of a table."""
+    units = rows if groups is None else groups[rows]
+    hashes = [hashlib.blake2b(str(unit).encode(), digest_size=8).digest() for unit in units.tolist()]
+    places = np.array([int.from_bytes(one, "big") / 2**64 for one in hashes])
+    bounds = np.cumsum(list(SHARES.values()))[:-1]
+    split: Array = np.array(list(SHARES))[np.digitize(places, bounds)]
+    return split
+
+
+# --- models --------------------------------------------------------------------------------------------------
+
+
+def synthetic(labels: Array, inside: Array, *, seed: int, sound: float = SOUND, flawed: float = FLAWED) -> Array:
+    """(m,) probability of 1: Beta(s, 1 - s) for label 1, Beta(1 - s, s) for 0: the true class has the mean s."""
+    s = np.where(inside, flawed, sound)
+    alpha = np.where(labels == 1, s, 1 - s)
+    return np.random.default_rng(seed).beta(alpha, 1 - alpha)
+
+
+def worse(right: Array, slices: Array, least: float = WORSE) -> Array:
+    """(t,) bool: even the upper end of the accuracy inside is more than `least` below the lower end outside.
+
+    Signed, unlike the published rule. Wilson's 95% intervals; outside: in no slice at all.
+    """
+    outside = ~slices.any(axis=1)
+    low, _ = wilson(int(right[outside].sum()), int(outside.sum()))
+    highs = [wilson(int(right[inside].sum()), int(inside.sum()))[1] for inside in slices.T]
+    return low - np.array(highs) > least
+
+
+# --- one setting, one method ----------------------------------------------------------------------------------
+
+
+def prepare(setting: Setting, train: Train | None, seed: int) -> dict[str, Array]:
+    """What the model does on the valid and test rows; without `train`, a synthetic one."""
+    learn, unseen = setting.split == "train", setting.split != "train"
+    rows, labels, slices = setting.rows[unseen], setting.labels[unseen], setting.slices[unseen]
+    own: dict[str, Array] = {}
+    if train is None:
+        probs = synthetic(labels, slices.any(axis=1), seed=seed)
+    else:
+        probs, layer = train(setting.rows[learn], setting.labels[learn], rows)
+        own = {"penultimate": layer.astype(np.float32)}
+    right = (probs > 0.5) == (labels == 1)
+    outside = ~slices.any(axis=1)
+    accuracies = [float(right[part].mean()) if part.any() else None for part in (outside, *slices.T)]
+    kept = worse(right, slices)
+    facts = {"name": setting.name, "strength": setting.strength, "accuracies": accuracies, "kept": kept.tolist()}
+    split = setting.split[unseen] == "test"
+    arrays = {"rows": rows, "labels": labels, "probs": probs, "slices": slices[:, kept], "test": split}
+    return {**arrays, **own, "facts": np.array(json.dumps(facts))}
+
+
+def evaluation(table: Table, arrays: Mapping[str, Array], own: bool = True) -> Evaluation:
+    """The valid and test rows. The one representation: the model's own penultimate layer, or the table's."""
+    if own and "penultimate" in arrays:
+        representations, sources = {"penultimate": arrays["penultimate"]}, {"penultimate": Source()}
+    else:
+        name = table.features_name
+        representations = {name: table.features[arrays["rows"]]}
+        sources = {name: Source(from_model=False)}
+    return Evaluation(
+        ids=arrays["rows"],
+        labels=arrays["labels"],
+        probs=arrays["probs"],
+        representations=representations,
+        sources=sources,
+    )
+
+
+@dataclass(frozen=True)
+class Score:
+    """One method on one setting: means over its slices."""
+
+    p10: float  # precision at 10 of the best hypothesis for each slice
+    ap: float  # average precision, likewise
+    base: float  # share of test rows in a slice: what chance scores
+    seconds: float
+    representation: str
+
+
+def score(slicer: Any, rows: Evaluation, test: Array, slices: Array, *, top: int = 5, seed: int = 0) -> Score:
+    """Fit on the valid rows; weights of the test rows, which keep their labels where a method reads them.
+
+    The best of the first `top` hypotheses counts: a method that offers fifty must not win by their number.
+    """
+    start = time.perf_counter()
+    slicer.fit(rows.rows(~test))
+    weights = slicer.membership(rows.rows(test))[:, :top]
+    seconds = time.perf_counter() - start
+    truth = slices[test]
+    p10 = metrics.best_precision_at(weights, truth, 10, seed)
+    ap = [max((metrics.average_precision(w, b) for w in weights.T), default=0.0) for b in truth.T]
+    used = getattr(slicer, "representation_", None) or "none"
+    return Score(float(p10.mean()), float(np.mean(ap)), float(truth.mean()), seconds, used)
+
+
+# --- the exam ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is asked of every method. The same plan gives the same table, but for its seconds."""
+
+    n: int = 5000
+    settings: int = 3  # of each kind to keep
+    tries: int = 12  # of each kind at most
+    top: int = 5
+    seed: int = 0
+    own: bool = True  # trained models are read by their own penultimate layer; else by the table's representation
+    strengths: Mapping[str, Sequence[float]] = field(default_factory=lambda: PUBLISHED)
+    attributes: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by kind; all where none are named
+
+
+def run(
+    table: Table,
+    kinds: Sequence[str],
+    methods: Sequence[str],
+    folder: Path,
+    *,
+    plan: Plan | None = None,
+    train: Train | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    progress: Progress | None = None,
+) -> list[dict[str, Any]]:
+    """Prepare and judge what is missing, and return one row a kind and method. Without `train`, synthetic models."""
+    plan, tell = plan or Plan(), progress or (lambda what: None)
+    folder.mkdir(parents=True, exist_ok=True)
+    _same_exam(table, plan, train, folder)
+    rows = []
+    for kind in kinds:
+        paths, dropped = _prepared(table, kind, plan, train, folder, tell)
+        for method in methods:
+            scores = [_judged(table, path, method, plan, (options or {}).get(method, {})) for path in paths]
+            tell(f"{kind}: {method}")
+            model = "synthetic" if train is None else "trained"
+            rows.append(_row(method, kind, model, scores, dropped))
+    return rows
+
+
+def candidates(table: Table, kind: str, plan: Plan) -> list[Setting]:
+    """Every attribute at every strength that the table has rows for, in random order."""
+    makers: dict[str, Callable[..., Setting]] = {
+        "rare": lambda a, x, **more: rare(table.target, a, share=x, **more),
+        "correlation": lambda a, x, **more: correlation(table.target, a, rho=x, **more),
+        "noisy": lambda a, x, **more: noisy(table.target, a, flip=x, **more),
+    }
+    if kind not in makers:
+        raise unknown("kind of setting", kind, makers)
+    names = plan.attributes.get(kind, tuple(table.attributes))
+    grid = [(name, strength) for name in names for strength in plan.strengths[kind]]
+    made, last = [], ""
+    for i in np.random.default_rng(plan.seed).permutation(len(grid)):
+        name, strength = grid[i]
+        more = {"n": plan.n, "seed": plan.seed + int(i), "groups": table.groups, "name": name}
+        try:
+            made.append(makers[kind](table.attribute(name), strength, **more))
+        except InputError as error:  # of this cell of the grid only
+            last = str(error)
+    if not made:
+        raise InputError(f"table `{table.name}` allows no setting of kind `{kind}`: {last or 'it has no attributes'}")
+    return made
+
+
+def _prepared(
+    table: Table, kind: str, plan: Plan, train: Train | None, folder: Path, tell: Progress
+) -> tuple[list[Path], int]:
+    """Files of the settings whose models are as bad as planned, and how many were not."""
+    paths: list[Path] = []
+    dropped = 0
+    model = "synthetic" if train is None else "trained"
+    for i, setting in enumerate(candidates(table, kind, plan)[: plan.tries]):
+        if len(paths) == plan.settings:
+            break
+        path = folder / f"{model}-{kind}-{i:03d}.npz"
+        if not path.exists():
+            tell(f"{kind} {setting.name} {setting.strength:g}: {model} model")
+            _write_npz(path, prepare(setting, train, plan.seed + i))
+        if any(facts_of(path)["kept"]):
+            paths.append(path)
+        else:
+            dropped += 1
+    return paths, dropped
+
+
+def _judged(table: Table, path: Path, method: str, plan: Plan, options: Mapping[str, Any]) -> dict[str, Any]:
+    """From its file where it was done with these options, else done now."""
+    layer = "own" if plan.own else "foreign"
+    file = path.with_name(f"{path.stem}-{layer}-{method.replace(':', '-')}.json")
+    if file.exists():
+        found: dict[str, Any] = json.loads(file.read_text())
+        if found["options"] == dict(options):
+            return found
+    with np.load(path, allow_pickle=False) as stored:
+        arrays = {name: stored[name] for name in stored.files if name != "facts"}
+    slicer = make(method, seed=plan.seed, options=options)
+    given = evaluation(table, arrays, plan.own)
+    scored = score(slicer, given, arrays["test"], arrays["slices"], top=plan.top, seed=plan.seed)
+    found = {"options": dict(options), **asdict(scored)}
+    _write(file, json.dumps(found).encode())
+    return found
+
+
+def _row(method: str, kind: str, model: str, scores: list[dict[str, Any]], dropped: int) -> dict[str, Any]:
+    name, _, preset = method.partition(":")
+    row: dict[str, Any] = {"method": name, "preset": preset or "recommended", "kind": kind, "model": model}
+    row |= {"settings": len(scores), "dropped": dropped}
+    row["p10"], row["p10_se"] = metrics.mean_and_error([one["p10"] for one in scores])
+    for key in ("ap", "base", "seconds"):
+        row[key] = metrics.mean_and_error([one[key] for one in scores])[0]
+    row["each"] = [one["p10"] for one in scores]  # in the same order for all methods: differences are paired
+    row["representation"] = scores[0]["representation"] if scores else None
+    return row
+
+
+def facts_of(path: Path) -> dict[str, Any]:
+    """Of a prepared setting: attribute, strength, accuracy outside and in each slice, and which slices are kept."""
+    with np.load(path, allow_pickle=False) as arrays:
+        facts: dict[str, Any] = json.loads(str(arrays["facts"]))
+    return facts
+
+
+def _same_exam(table: Table, plan: Plan, train: Train | None, folder: Path) -> None:
+    """A folder holds one exam of one table; its number of settings may grow, and other methods may join."""
+    facts = {key: value for key, value in asdict(plan).items() if key not in ("settings", "tries", "own")}
+    facts |= {"table": table.name, "rows": len(table), "model": "synthetic"}
+    if train is not None:
+        recipe = getattr(train, "keywords", {})
+        facts["model"] = f"{getattr(train, 'func', train).__name__} {json.dumps(recipe, sort_keys=True)}"
+    path = folder / ("synthetic.json" if train is None else "trained.json")
+    text = json.dumps(facts, sort_keys=True)
+    if not path.exists():
+        _write(path, text.encode())
+    elif path.read_text() != text:
+        raise InputError(f"`{folder}` holds another exam ({path.read_text()}); name another folder")
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Whole or not at all: a run that is killed goes on from files that are complete."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.write_bytes(data)
+    os.replace(partial, path)
+
+
+def _write_npz(path: Path, arrays: dict[str, Array]) -> None:
+    partial = path.with_name(f".{path.stem}.{os.getpid()}.npz")
+    np.savez_compressed(partial, **arrays)  # type: ignore[arg-type]  # its stub takes no mapping of arrays
+    os.replace(partial, path)

@@ -1,0 +1,119 @@
+"""Texts that lie near a slice in a space that rows and texts share (Domino's descriptions).
+
+A text's score is its product with the slice's mean minus the mean of what the slice is compared with, all rows
+and texts of length one. Nothing here embeds anything: a shared space such as CLIP's arrives as arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.metrics import average_precision_score
+
+from ..core import Array, Explanation, InputError
+from ..core.membership import threshold
+from ..core.rows import Matrix, blocks
+
+MOST = 10
+
+Reference = Literal["class", "all positives"]
+
+
+def describe(
+    weights: Array,
+    labels: Array,
+    embeddings: Matrix,
+    texts: list[str],
+    text_embeddings: Array,
+    *,
+    discover: Array | None = None,
+    reference: Reference = "class",
+    most: int = MOST,
+) -> Explanation:
+    """The texts that tell a slice from its class, chosen on discover rows, measured on the others.
+
+    weights: (n,) of the slice; labels: (n,) class indices; embeddings: (n, d); text_embeddings: (m, d).
+    discover: (n,) bool; without it all rows choose and nothing is measured. reference: what the slice's mean is
+    compared with, the class most of its weight lies in, or the rows with label 1 as in the code of 2021.
+    """
+    _check(weights, labels, embeddings, texts, text_embeddings, reference)
+    chosen = np.ones(len(weights), dtype=bool) if discover is None else np.asarray(discover, dtype=bool)
+    majority = _majority(weights * chosen, labels)
+    compared = labels == (majority if reference == "class" else 1)
+    columns = np.stack([weights * chosen, compared & chosen], axis=1)
+    directions = unit(np.asarray(text_embeddings, dtype=np.float64))
+    scores = _offset(embeddings, columns) @ directions.T
+    best = np.argsort(-scores, kind="stable")[:most]
+    measured = _measured(weights >= threshold(weights[chosen]), ~chosen, unit_products(embeddings, directions[best]))
+    data: dict[str, Any] = {
+        "chosen_on": "all" if discover is None else "discover",
+        "measured_on": None if discover is None else "confirm",
+        "reference": reference,
+        "majority": majority,
+        "of": len(texts),
+        "rows": [{"text": texts[j], "score": float(scores[j]), **measured(i)} for i, j in enumerate(best)],
+    }
+    return Explanation("descriptions", data)
+
+
+def _check(
+    weights: Array, labels: Array, embeddings: Matrix, texts: list[str], text_embeddings: Array, reference: str
+) -> None:
+    n, d = embeddings.shape
+    if reference not in ("class", "all positives"):
+        raise InputError(f"`reference` must be `class` or `all positives`; got {reference!r}")
+    if weights.shape != (n,) or labels.shape != (n,):
+        raise InputError(
+            f"`weights` and `labels` must have one value a row, shape ({n},); got {weights.shape}, {labels.shape}"
+        )
+    if text_embeddings.shape != (len(texts), d):
+        raise InputError(
+            f"`text_embeddings` must have one row a text and the columns of `embeddings`, shape ({len(texts)}, {d}); "
+            f"got {text_embeddings.shape}; embed both with the same model"
+        )
+
+
+def unit(rows: Array) -> Array:
+    """Rows of length one; a row of zeros stays one."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    scaled: Array = rows / np.where(lengths > 0, lengths, 1.0)
+    return scaled
+
+
+def unit_products(embeddings: Matrix, directions: Array) -> Array:
+    """(n, m) cosines of rows and texts, a block of rows at a time."""
+    cosines = np.empty((len(embeddings), len(directions)))
+    for rows, block in blocks(embeddings):
+        cosines[rows] = unit(block.astype(np.float64)) @ directions.T
+    return cosines
+
+
+def _majority(weights: Array, labels: Array) -> int:
+    """The class that holds most of the slice's weight; the smaller one of two that hold the same."""
+    classes, index = np.unique(labels, return_inverse=True)
+    return int(classes[np.bincount(index, weights=weights).argmax()])
+
+
+def _offset(embeddings: Matrix, columns: Array) -> Array:
+    """(d,) weighted mean of the slice minus that of its reference; an empty one has its mean at zero."""
+    sums = np.zeros((2, embeddings.shape[1]))
+    for rows, block in blocks(embeddings):
+        sums += columns[rows].T @ unit(block.astype(np.float64))
+    totals = columns.sum(axis=0)
+    means = sums / np.where(totals > 0, totals, 1.0)[:, None]
+    offset: Array = means[0] - means[1]
+    return offset
+
+
+def _measured(members: Array, rows: Array, cosines: Array) -> Callable[[int], dict[str, Any]]:
+    """For text i: how well nearness to it retrieves the slice's members among rows that did not choose it."""
+    inside, n = members[rows], int(np.count_nonzero(rows))
+    mixed = 0 < int(inside.sum()) < n
+
+    def of_text(i: int) -> dict[str, Any]:
+        precision = float(average_precision_score(inside, cosines[rows, i])) if mixed else None
+        return {"average_precision": precision, "base_rate": float(inside.mean()) if n else None, "n": n}
+
+    return of_text

@@ -1,0 +1,23 @@
+"""The networks by name, with weights drawn from a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from ..core.errors import unknown
+from .resnet import ResNet18
+from .small import SmallCNN
+
+NETWORKS: dict[str, Callable[[int, int], nn.Module]] = {"resnet18": ResNet18, "small": SmallCNN}
+
+
+def network(name: str, *, px: int, outputs: int = 1, seed: int = 0) -> nn.Module:
+    """A new network for images of `px`, with a head of so many logits; torch's own state of chance is left alone."""
+    if name not in NETWORKS:
+        raise unknown("network", name, NETWORKS)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return NETWORKS[name](outputs, px)

@@ -1,0 +1,61 @@
+"""ResNet-18 (He et al. 2016), with the usual stem for large images and a fine one for small images."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+LARGE = 96  # pixels from which the stem may divide by four
+WIDTHS = (64, 128, 256, 512)
+
+
+class Block(nn.Module):
+    """Two 3x3 convolutions around a shortcut, which is projected where the shape changes."""
+
+    def __init__(self, inside: int, outside: int, stride: int):
+        super().__init__()
+        self.conv1 = _convolution(inside, outside, 3, stride)
+        self.bn1 = nn.BatchNorm2d(outside)
+        self.conv2 = _convolution(outside, outside, 3)
+        self.bn2 = nn.BatchNorm2d(outside)
+        same = inside == outside and stride == 1
+        self.shortcut = nn.Identity() if same else nn.Sequential(
+            _convolution(inside, outside, 1, stride), nn.BatchNorm2d(outside)
+        )  # fmt: skip
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.relu_(self.bn1(self.conv1(x)))
+        return torch.relu_(self.bn2(self.conv2(y)) + self.shortcut(x))
+
+
+class ResNet18(nn.Module):
+    """(b, 3, px, px) -> (b, outputs) logits; `fc` sees (b, 512)."""
+
+    def __init__(self, outputs: int = 1, px: int = 224):
+        super().__init__()
+        self.stem = _stem(px)
+        inside = WIDTHS[0]
+        stages = []
+        for i, width in enumerate(WIDTHS):
+            stages.append(nn.Sequential(Block(inside, width, 1 if i == 0 else 2), Block(width, width, 1)))
+            inside = width
+        self.stages = nn.Sequential(*stages)
+        self.fc = nn.Linear(inside, outputs)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self.fc(self.stages(self.stem(x)).mean(dim=(2, 3)))
+        return logits
+
+
+def _stem(px: int) -> nn.Sequential:
+    if px >= LARGE:
+        head = [_convolution(3, WIDTHS[0], 7, 2), nn.BatchNorm2d(WIDTHS[0]), nn.ReLU(inplace=True)]
+        return nn.Sequential(*head, nn.MaxPool2d(3, stride=2, padding=1))
+    return nn.Sequential(_convolution(3, WIDTHS[0], 3), nn.BatchNorm2d(WIDTHS[0]), nn.ReLU(inplace=True))
+
+
+def _convolution(inside: int, outside: int, size: int, stride: int = 1) -> nn.Conv2d:
+    return nn.Conv2d(inside, outside, size, stride=stride, padding=size // 2, bias=False)

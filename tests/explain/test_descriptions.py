@@ -1,0 +1,104 @@
+"""Texts in a hand-made space that rows and texts share, one of them planted."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from errata.core import InputError
+from errata.explain.descriptions import describe
+
+N, D = 1200, 8
+AXIS = np.eye(D)
+TEXTS = ["a dog", "a cat", "snow", "grass", "a dog in snow", "night"]
+TEXT_ROWS = np.array([AXIS[0], AXIS[1], AXIS[2], AXIS[3], AXIS[0] + AXIS[2], AXIS[4]]) * 7.0
+
+
+def _space(seed=0):
+    """Class 1 is dogs (axis 0), class 0 cats (axis 1); a sixth of the dogs stand in snow (axis 2)."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 2, N)
+    snow = (labels == 1) & (rng.random(N) < 1 / 6)
+    X = 3 * AXIS[1 - labels] + 2 * AXIS[np.where(snow, 2, 3)] + 0.3 * rng.normal(size=(N, D))
+    return X * rng.uniform(0.5, 5, (N, 1)), labels, snow, np.arange(N) % 2 == 0
+
+
+def _texts(explanation):
+    return [row["text"] for row in explanation.data["rows"]]
+
+
+def test_the_planted_text_comes_first_and_is_measured_on_other_rows():
+    X, labels, snow, discover = _space()
+    found = describe(snow.astype(float), labels, X, TEXTS, TEXT_ROWS, discover=discover)
+    assert found.kind == "descriptions"
+    assert _texts(found)[0] == "snow"
+    first = found.data["rows"][0]
+    assert first["average_precision"] > 0.9
+    assert first["base_rate"] == pytest.approx(snow[~discover].mean())
+    assert first["n"] == N // 2
+    assert found.data["rows"][-1]["average_precision"] < 0.3
+    assert (found.data["chosen_on"], found.data["measured_on"], found.data["majority"]) == ("discover", "confirm", 1)
+    json.dumps(found.data)
+
+
+def test_a_random_slice_is_retrieved_by_nothing():
+    X, labels, snow, discover = _space()
+    random = np.random.default_rng(5).permutation(snow).astype(float)
+    found = describe(random, labels, X, TEXTS, TEXT_ROWS, discover=discover)
+    assert max(row["average_precision"] - row["base_rate"] for row in found.data["rows"]) < 0.1
+
+
+def test_scores_by_hand():
+    """Lengths are taken out: rows (3, 0), (0, 5) and (2, 0) are (1, 0), (0, 1) and (1, 0)."""
+    X = np.array([[3.0, 0], [0, 5], [2, 0], [0, 1]])
+    labels = np.array([1, 1, 1, 0])
+    found = describe(np.array([0.25, 0.75, 0, 0]), labels, X, ["x", "y"], np.array([[2.0, 0], [0, 9]]))
+    scores = {row["text"]: row["score"] for row in found.data["rows"]}
+    assert scores == pytest.approx({"x": 0.25 - 2 / 3, "y": 0.75 - 1 / 3})
+    assert found.data["measured_on"] is None
+    assert found.data["rows"][0]["average_precision"] is None
+
+
+def test_confirm_rows_do_not_choose():
+    X, labels, snow, discover = _space()
+    elsewhere = X.copy()
+    elsewhere[~discover] = np.random.default_rng(1).normal(size=((~discover).sum(), D)) + 20 * AXIS[4]
+    a, b = (describe(snow.astype(float), labels, x, TEXTS, TEXT_ROWS, discover=discover) for x in (X, elsewhere))
+    assert [row["score"] for row in a.data["rows"]] == [row["score"] for row in b.data["rows"]]
+    assert a.data["rows"][0]["average_precision"] > 2 * b.data["rows"][0]["average_precision"]
+
+
+def test_against_its_class_a_slice_of_cats_is_not_described_as_a_cat():
+    X, labels, _, discover = _space()
+    cats = (labels == 0) & (np.arange(N) % 3 == 0)
+    cats_in_grass = describe(cats.astype(float), labels, X, TEXTS, TEXT_ROWS, discover=discover)
+    assert cats_in_grass.data["majority"] == 0
+    assert max(row["score"] for row in cats_in_grass.data["rows"]) < 0.1
+    published = describe(cats * 1.0, labels, X, TEXTS, TEXT_ROWS, discover=discover, reference="all positives")
+    assert _texts(published)[0] == "a cat"
+    assert published.data["rows"][0]["score"] > 0.5
+
+
+def test_as_many_as_asked_for():
+    X, labels, snow, discover = _space()
+    assert len(describe(snow * 1.0, labels, X, TEXTS, TEXT_ROWS, discover=discover, most=2).data["rows"]) == 2
+
+
+@pytest.mark.parametrize("weights", [np.zeros(N), np.ones(N)])
+def test_empty_and_full_slices(weights):
+    X, labels, _, discover = _space()
+    X[3] = 0
+    data = describe(weights, labels, X, TEXTS, TEXT_ROWS, discover=discover).data
+    assert all(np.isfinite(row["score"]) and row["average_precision"] is None for row in data["rows"])
+
+
+def test_what_does_not_fit_is_refused():
+    X, labels, snow, _ = _space()
+    with pytest.raises(InputError, match=r"shape \(6, 8\); got \(6, 7\); embed both with the same model"):
+        describe(snow * 1.0, labels, X, TEXTS, TEXT_ROWS[:, 1:])
+    with pytest.raises(InputError, match="one value a row"):
+        describe(snow[1:] * 1.0, labels, X, TEXTS, TEXT_ROWS)
+    with pytest.raises(InputError, match="`reference` must be"):
+        describe(snow * 1.0, labels, X, TEXTS, TEXT_ROWS, reference="klass")
