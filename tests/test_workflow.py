@@ -129,8 +129,8 @@ def test_the_search_never_sees_a_confirm_outcome() -> None:
 
 
 def test_crossfit_searches_both_halves_in_one_family() -> None:
-    plain = errata.audit(planted())
-    both = errata.audit(planted(), crossfit=True)
+    plain = errata.audit(planted(), methods=["spotlight"])
+    both = errata.audit(planted(), methods=["spotlight"], crossfit=True)
     assert set(both.slicers) == {"spotlight", "spotlight-reverse"}
     assert both.settings["tested"] > plain.settings["tested"]
     assert {found.confirmed_on for found in both.slices} == {"confirm", "discover"}
@@ -210,7 +210,7 @@ def test_row_order_never_matters() -> None:
 def test_a_seed_moves_the_search_and_never_the_split() -> None:
     one, two = errata.audit(planted(), seed=1), errata.audit(planted(), seed=2)
     assert np.array_equal(one.discover, two.discover)
-    assert one.slicers["spotlight"].seed == 1
+    assert {slicer.seed for slicer in one.slicers.values()} == {1}
     again = errata.audit(planted(), seed=1)
     for mine, theirs in zip(one.slices, again.slices, strict=True):
         assert mine.weights.tobytes() == theirs.weights.tobytes()
@@ -246,7 +246,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "unknown": ({"methods": ["spotligt"]}, "did you mean `spotlight`"),
     "preset": ({"methods": ["gmm:best"]}, "unknown preset"),
     "option": ({"options": {"spotlight": {"sizes": 1}}}, "did you mean `size`"),
-    "option of nobody": ({"options": {"gmm": {"components": 2}}}, "method in an option"),
+    "option of nobody": ({"methods": ["spotlight"], "options": {"gmm": {"components": 2}}}, "method in an option"),
     "type": ({"options": {"spotlight": {"size": "2%"}}}, "must be float"),
 }
 
@@ -403,3 +403,11 @@ def test_conductors_export_what_they_conduct() -> None:
     assert set(workflow.__all__) >= {"audit", "apply", "load", "save"}
     for name in ("audit", "apply", "load", "save"):
         assert getattr(errata, name) is getattr(workflow, name)
+
+
+def test_without_a_method_the_best_that_can_read_the_evaluation_are_taken() -> None:
+    full = planted()
+    assert list(errata.audit(full).slicers) == ["domino", "gmm"]
+    bare = errata.Evaluation(losses=full.losses, representations=full.representations)
+    assert list(errata.audit(bare).slicers) == ["spotlight", "gmm"]
+    assert list(errata.audit(full, options={"spotlight": {"size": 0.05}}).slicers) == ["spotlight"]

@@ -48,7 +48,9 @@ def _start(
 def audit(
     source: Annotated[Path, typer.Argument(metavar="INPUT", help="A .npz, .parquet or .csv file.")],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="The folder to write; must not exist.")],
-    method: Annotated[Many, typer.Option(help="NAME or NAME:PRESET; repeat, or separate by commas.")] = ["spotlight"],  # noqa: B006
+    method: Annotated[
+        Many, typer.Option(help="NAME or NAME:PRESET; repeat, or separate by commas. Left out: the best.")
+    ] = [],  # noqa: B006
     sets: Annotated[Many, typer.Option("--set", metavar="METHOD.KEY=VALUE", help="An option of a method.")] = [],  # noqa: B006
     representation: Annotated[Many, typer.Option(metavar="[METHOD=]NAME", help="Which embedding to search.")] = [],  # noqa: B006
     metadata: Annotated[Many, typer.Option(metavar="COLUMN", help="A further column to explain slices with.")] = [],  # noqa: B006
@@ -72,9 +74,11 @@ def audit(
 
     store.check_target(output)
     methods = [name for given in method for name in given.split(",") if name]
-    options = read_options(methods, sets, representation)
-    workflow.check_methods(methods, options, seed)
+    if method:
+        workflow.check_methods(methods, read_options(methods, sets, representation), seed)
     evaluation = read(source, metadata=metadata, foreign=foreign)
+    methods = methods or list(workflow.default_methods(evaluation, read_options([], sets, [])))
+    options = read_options(methods, sets, representation)
     runs = store.earlier_audits(evaluation.fingerprint, after, output)
     settings = Settings(alpha=alpha, delta=delta, tolerance=tolerance, run=1 + len(runs))
     with progress_bar() as progress:
@@ -97,17 +101,22 @@ def demo(
     output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="The folder to write.")] = Path(
         "demo-audit"
     ),
+    example: Annotated[str, typer.Option(help="`digits`, or `scenes`, which needs torch and a minute.")] = "digits",
     seed: Annotated[int, typer.Option(help="Seed of the model and of the search.")] = 0,
 ) -> None:
-    """Train a small model with a hidden weakness, audit it, and say whether the audit found it."""
-    from . import demo as demonstration
+    """Train a small model with hidden weaknesses, audit it, and say which of them the audit found."""
     from . import store, workflow
+    from .core.errors import unknown
+    from .demo import EXAMPLES, answer
 
     store.check_target(output)
-    example = demonstration.example(seed)
+    if example not in EXAMPLES:
+        raise unknown("example", example, EXAMPLES)
     with progress_bar() as progress:
-        found = workflow.audit(example.evaluation, options=demonstration.OPTIONS, seed=seed, progress=progress)
-    _finish(found, output, as_json=False, reference=None, words=demonstration.answer(example, found))
+        progress("training a small model", 0.0)
+        made = EXAMPLES[example](seed)
+        found = workflow.audit(made.evaluation, options=made.options, seed=seed, progress=progress)
+    _finish(found, output, as_json=False, reference=None, words=answer(made, found))
 
 
 @app.command()

@@ -1,77 +1,136 @@
-"""The embedded example: a model with a weakness that nobody labelled, and an audit that should find it.
+"""The embedded examples: models with weaknesses that nobody labelled, and what an audit should find.
 
-Handwritten digits, asked only whether the digit is five or more. One digit is almost missing from the
-training rows, so the model fails on it; no label says so, since the label is not the digit.
+`scenes`: painted pictures as in SpotCheck, and a small network that is blind to some of their combinations.
+`digits`: handwritten digits, asked only whether the digit is five or more, with one digit almost missing from
+the training rows; needs no torch.
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_digits
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.neural_network import MLPClassifier
 
 from .collect import ImageArrays, collect
-from .core import Array, Audit, Evaluation
-from .core.gaps import wilson
+from .core import Array, Audit, Evaluation, Slice, require
 
 HIDDEN = 7
 KEPT = 0.1  # of the hidden digit's training rows
 TRAIN_SHARE = 0.25
-CLASS_NAMES = ("below five", "five or more")
-OPTIONS = {"spotlight": {"size": 0.05}}  # of some 1,350 test rows half are searched: 2% would be 13
+PRECISE = 0.5  # of a confirmed slice must lie in a planted group for the group to count as found
+WORDS = {  # what the values 0 and 1 of a feature look like
+    "presence": ("absent", "present"),
+    "size": ("large", "small"),
+    "colour": ("blue", "orange"),
+    "texture": ("solid", "striped"),
+    "number": ("one", "two"),
+}
+BACKGROUND = {"colour": ("white", "grey"), "texture": ("plain", "speckled"), "position": ("below", "above")}
 
 
 @dataclass(frozen=True, eq=False)
 class Example:
     evaluation: Evaluation
-    hidden: Array  # (n,) bool: rows of the digit that was made rare
-    trained_on: int
-    hidden_trained_on: int
+    planted: Mapping[str, Array]  # name -> (n,) bool: the groups that the model fails on
+    story: str
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-def example(seed: int = 0) -> Example:
+def scenes(seed: int = 0) -> Example:
+    """Train a small network on painted scenes whose blindspots are labelled wrongly, and collect it on fresh ones."""
+    require("torch", "torch")
+    from .bench.recipes import RECIPES, train
+    from .bench.scenes import sample_world
+    from .train import outputs
+
+    recipe, world = RECIPES["small"], sample_world(seed)
+    trained = train(world, recipe, seed=seed)
+    test = trained.splits["test"]
+    images = test.images(px=recipe.px)
+    logits, penultimate = outputs(trained.model, images)
+    columns = {name: test.features[:, i] for i, name in enumerate(world.features)}
+    shown = [name for name in world.features if name in world.enabled or name.endswith("position")]
+    evaluation = Evaluation(
+        labels=test.truth,
+        probs=1 / (1 + np.exp(-logits[:, 0].astype(np.float64))),
+        representations={"penultimate": penultimate},
+        class_names=("no square", "square"),
+        metadata={name.replace("_", " "): _in_words(name, columns[name]) for name in shown},
+        media=ImageArrays(images),
+    )
+    planted = {_blindspot_words(spot): test.blindspot[:, b] for b, spot in enumerate(world.blindspots)}
+    story = f"{len(planted)} blindspots were planted by wrong labels in training; the audit was not told."
+    return Example(evaluation, planted, story)
+
+
+def _words(name: str) -> tuple[str, str]:
+    layer, _, attribute = name.partition("_")
+    words = BACKGROUND[attribute] if layer == "background" else WORDS[attribute]
+    return (words[1], words[0]) if name == "text_size" else words  # the word is small first
+
+
+def _in_words(name: str, values: Array) -> Array:
+    words: Array = np.array([*_words(name), "no square"])[values]  # -1, of the position, is the last
+    return words
+
+
+def _blindspot_words(spot: Mapping[str, int]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {_words(name)[value]}" for name, value in spot.items())
+
+
+def digits(seed: int = 0) -> Example:
     """Train the small network and collect what it does on rows it never saw."""
-    pixels, digits = load_digits(return_X_y=True)
+    from sklearn.datasets import load_digits
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.neural_network import MLPClassifier
+
+    pixels, digit = load_digits(return_X_y=True)
     rng = np.random.default_rng(seed)
-    in_train = rng.random(len(digits)) < TRAIN_SHARE
-    kept = in_train & ((digits != HIDDEN) | (rng.random(len(digits)) < KEPT))
+    in_train = rng.random(len(digit)) < TRAIN_SHARE
+    kept = in_train & ((digit != HIDDEN) | (rng.random(len(digit)) < KEPT))
     model = MLPClassifier((32,), max_iter=60, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # sixty rounds are enough to fail for one reason
-        model.fit(pixels[kept] / 16, digits[kept] >= 5)
+        model.fit(pixels[kept] / 16, digit[kept] >= 5)
     test = ~in_train
-    evaluation = collect(model, (pixels[test] / 16, digits[test] >= 5))
     evaluation = replace(
-        evaluation,
-        representations={"penultimate": evaluation.representations["penultimate"]},
-        sources={},
-        class_names=CLASS_NAMES,
-        metadata={"digit": digits[test].astype(str)},
+        collect(model, (pixels[test] / 16, digit[test] >= 5), features=False),
+        class_names=("below five", "five or more"),
+        metadata={"digit": digit[test].astype(str)},
         media=ImageArrays(1 - pixels[test].reshape(-1, 8, 8) / 16),
     )
-    return Example(evaluation, digits[test] == HIDDEN, int(kept.sum()), int((kept & (digits == HIDDEN)).sum()))
+    few = int((kept & (digit == HIDDEN)).sum())
+    story = f"The model saw {few} of {int(kept.sum())} training rows with the digit {HIDDEN}; the audit was not told."
+    # Of some 1,350 test rows half are searched: 2% would be 13.
+    return Example(evaluation, {f"digit {HIDDEN}": digit[test] == HIDDEN}, story, {"spotlight": {"size": 0.05}})
+
+
+EXAMPLES: dict[str, Callable[[int], Example]] = {"scenes": scenes, "digits": digits}
 
 
 def answer(example: Example, audit: Audit) -> str:
-    """Whether a confirmed slice is the hidden group: chosen by importance, never by knowing the answer."""
-    known = (
-        f"The model saw {example.hidden_trained_on} of {example.trained_on} training rows with the digit {HIDDEN}; "
-        "the audit was not told."
-    )
-    if not audit.confirmed:
-        return f"{known} No slice was confirmed, so the hidden group was not found."
-    found = audit.confirmed[0]
-    confirm = ~audit.discover
-    members, hidden = found.members & confirm, example.hidden & confirm
-    both, n = int((members & hidden).sum()), int(members.sum())
-    low, high = wilson(both, n)
-    share = f" ({100 * both / n:.1f}%, 95% interval {100 * low:.1f} to {100 * high:.1f})" if n >= 20 else ""
-    word = "is" if both > n / 2 else "is not"
-    return (
-        f"{known} The first confirmed slice ({found.id}) {word} the hidden group: {both} of its {n} confirm rows are "
-        f"the digit {HIDDEN}{share}, and it holds {both} of all {int(hidden.sum())}."
-    )
+    """Which planted groups the confirmed slices are, counted on confirm rows."""
+    lines = [example.story]
+    for name, group in example.planted.items():
+        lines.append(f"- {name}: {_found(group, audit)}")
+    return "\n".join(lines)
+
+
+def _found(group: Array, audit: Audit) -> str:
+    rows = ~audit.discover
+    held = int((group & rows).sum())
+    precise = [s for s in audit.confirmed if _share(s, group, rows) >= PRECISE]
+    if not precise:
+        return f"not found ({held} confirm rows)."
+    best = max(precise, key=lambda s: int((s.members & group & rows).sum()))
+    both, n = int((best.members & group & rows).sum()), int((best.members & rows).sum())
+    methods = ", ".join(best.found_by)
+    return f"found and confirmed as {best.id} by {methods}: {both} of its {n} confirm rows, of {held} in all."
+
+
+def _share(found: Slice, group: Array, rows: Array) -> float:
+    inside = found.members & rows
+    return float(group[inside].mean()) if inside.any() else 0.0

@@ -18,11 +18,13 @@ from .core.membership import OVERLAP, jaccard
 from .core.split import discover_mask
 from .explain import explain as explain_audit
 from .report import to_html
-from .slicers import Slicer, StandIn, knows_outcome, make, restore
+from .slicers import Slicer, StandIn, knows_outcome, make, registry, restore
 
 FEWEST_ROWS = 20
 CLUSTER_ROWS = 10_000  # rows that fit the clusters drawn beside the slices
 SEEDS = 2**32  # as many as scikit-learn takes
+BEST = ("domino", "gmm")
+WITHOUT_LABELS = ("spotlight", "gmm")  # where there are losses and a representation only
 UNCONFIRMABLE = "unconfirmable"
 
 Progress = Callable[[str, float], None]  # what is being done, and the share done
@@ -42,7 +44,7 @@ class _Search:
 def audit(
     evaluation: Evaluation,
     *,
-    methods: Sequence[str] = ("spotlight",),
+    methods: Sequence[str] | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     seed: int = 0,
     settings: Settings | None = None,
@@ -52,14 +54,16 @@ def audit(
 ) -> Audit:
     """Find slices on the discover rows, confirm them on the others, explain what was found.
 
-    methods: names, each `NAME` or `NAME:PRESET`. options: {"spotlight": {"size": 0.05}}; every argument of a
+    methods: names, each `NAME` or `NAME:PRESET`; left out, those that `options` name, or the ones that do best
+    together on the exam and can read this evaluation. options: {"spotlight": {"size": 0.05}}; every argument of a
     method's constructor is one. seed drives the search, never the split. crossfit also searches on the confirm
     rows and tests on the discover rows, all in one family of tests. train: the rows the model learnt from, with
     the same representations, for methods that need them.
     """
     settings = settings or Settings()
-    check_methods(methods, options or {}, seed)
     _check_rows(evaluation, train)
+    methods = default_methods(evaluation, options or {}) if methods is None else methods
+    check_methods(methods, options or {}, seed)
     discover = discover_mask(evaluation, settings.share)
     _check_split(evaluation, discover)
     searches = list(_searches(evaluation, methods, discover, settings, crossfit))
@@ -89,6 +93,21 @@ def audit(
         slicers=slicers,
     )
     return explain_audit(plain, seed=seed, clusters=_clusters(evaluation, discover, seed))
+
+
+def default_methods(evaluation: Evaluation, options: Mapping[str, Any]) -> Sequence[str]:
+    """What a newcomer gets: the methods that found most with least beside it in `docs/benchmarks.md`."""
+    if options:
+        return list(options)
+    known = registry()
+    views = dict(evaluation.tasks()).values()
+    able = all(_has(view, known[name].needs) for name in BEST for view in views)
+    return list(BEST if able else WITHOUT_LABELS)
+
+
+def _has(evaluation: Evaluation, needs: frozenset[str]) -> bool:
+    held = {name: getattr(evaluation, name) for name in needs}
+    return all(value is not None and (not isinstance(value, Mapping) or bool(value)) for value in held.values())
 
 
 def apply(audit: Audit, evaluation: Evaluation) -> dict[str, Array]:

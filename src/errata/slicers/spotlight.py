@@ -60,7 +60,7 @@ class Spotlight(BaseSlicer):
 
     name = "spotlight"
     needs = frozenset({"representations", "losses"})
-    presets: ClassVar = {"recommended": {}, "as_published": {"solver": "adam", "dim": "by_peak", "grow": False}}
+    presets: ClassVar = {"recommended": {}, "as_published": {"solver": "adam", "dim": "by_peak"}}
     learnt: ClassVar[tuple[str, ...]] = ("centres_", "shapes_")
 
     centres_: Array  # (s, d)
@@ -72,7 +72,7 @@ class Spotlight(BaseSlicer):
         count: int = 5,
         side: Literal["hard", "easy"] = "hard",
         shape: Literal["sphere", "ellipse"] = "sphere",
-        grow: bool = True,
+        grow: bool = False,
         dim: Literal["members", "by_peak"] = "members",
         solver: Literal["smooth", "adam"] = "smooth",
         barrier: float = 1.0,

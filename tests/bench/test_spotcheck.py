@@ -1,0 +1,141 @@
+"""The runner of the exam, with worlds that are made up instead of trained."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from errata import cli
+from errata.bench import spotcheck
+from errata.bench.cli import as_table, expand
+from errata.bench.spotcheck import Exam, evaluation_of, run, screened
+from errata.core import Evaluation, InputError
+
+METHODS = ["gmm", "high-loss", "spotlight:as_published"]
+QUICK = {"spotlight:as_published": {"steps": 30}}
+
+
+def made_up(exam, world):
+    """Two blindspots that are two tight groups, wrong throughout."""
+    rng = np.random.default_rng(world.seed)
+    cluster = rng.integers(0, 10, 600)
+    X = rng.normal(0, 8, (10, 8))[cluster] + rng.normal(size=(600, 8))
+    blindspot = np.stack([cluster == 0, cluster == 1], axis=1)
+    logits = np.where(blindspot.any(axis=1), -4.0, 4.0)
+    facts = {"called_positive": [0.0, 0.0], "worked": world.seed % 3 != 0, "features": 6}
+    return {"logits": logits, "penultimate": X.astype(np.float16), "blindspot": blindspot}, facts
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    calls = []
+
+    def counted(exam, world):
+        calls.append(world.seed)
+        return made_up(exam, world)
+
+    monkeypatch.setattr(spotcheck, "trained_world", counted)
+    return calls
+
+
+def test_rows_of_the_table(trained, tmp_path):
+    rows = run(Exam(configs=3), METHODS, tmp_path, options=QUICK)
+    assert [(row["method"], row["preset"]) for row in rows] == [
+        ("gmm", "recommended"), ("high-loss", "recommended"), ("spotlight", "as_published"),
+    ]  # fmt: skip
+    keys = {"method", "preset", "configs", "dr", "dr_se", "fdr", "fdr_se", "seconds", "representation"}
+    assert keys <= set(rows[0])
+    assert rows[0]["dr"] == 1.0
+    assert rows[0]["fdr"] == 0.0
+    assert rows[1]["dr"] < 1.0
+    assert rows[1]["representation"] == "none"
+    assert "gmm" in as_table(rows)
+    assert rows[0]["replaced"] == len(trained) - 3  # those that failed the check were replaced and counted
+
+
+def test_the_same_seed_gives_the_same_table_and_a_run_goes_on_from_its_files(trained, tmp_path):
+    def without_seconds(rows):
+        return [{k: v for k, v in row.items() if k != "seconds"} for row in rows]
+
+    whole = run(Exam(configs=3), METHODS, tmp_path / "a", options=QUICK)
+    again = run(Exam(configs=3), METHODS, tmp_path / "b", options=QUICK)
+    assert without_seconds(whole) == without_seconds(again)
+    before = len(trained)
+    (tmp_path / "b" / "world-001.npz").unlink()
+    (tmp_path / "b" / "judged-002-gmm.json").unlink()
+    assert without_seconds(run(Exam(configs=3), METHODS, tmp_path / "b", options=QUICK)) == without_seconds(whole)
+    assert 1 <= len(trained) - before <= spotcheck.ATTEMPTS  # only the missing world was trained again
+    assert run(Exam(configs=4), METHODS, tmp_path / "b", options=QUICK)[0]["configs"] == 4  # an exam may grow
+
+
+def test_a_folder_holds_one_exam(trained, tmp_path):
+    run(Exam(configs=1), ["gmm"], tmp_path)
+    with pytest.raises(InputError, match="another exam"):
+        run(Exam(configs=1, seed=7), ["gmm"], tmp_path)
+
+
+def test_other_options_are_judged_again(trained, tmp_path):
+    one = run(Exam(configs=1), ["gmm"], tmp_path, options={"gmm": {"components": 2}})
+    other = run(Exam(configs=1), ["gmm"], tmp_path)
+    assert one[0]["dr"] < other[0]["dr"]
+
+
+def test_worlds_that_never_work_are_given_up(monkeypatch, tmp_path):
+    monkeypatch.setattr(spotcheck, "trained_world", lambda exam, world: ({}, {"worked": False}))
+    with pytest.raises(InputError, match="no model of world 0 had its blindspots"):
+        run(Exam(configs=1), ["gmm"], tmp_path)
+
+
+def test_screening_drops_what_is_no_finding_and_what_repeats(trained, tmp_path):
+    run(Exam(configs=1), ["gmm"], tmp_path)
+    evaluation, blindspots = evaluation_of(tmp_path / "world-000.npz")
+    assert isinstance(evaluation, Evaluation)
+    right = ~evaluation.errors
+    h = np.stack([blindspots[:, 0], right, blindspots[:, 0], blindspots[:, 1]], axis=1)
+    assert screened(h, evaluation).sum(axis=0).tolist() == sorted(blindspots.sum(axis=0).tolist(), reverse=True)
+
+
+def test_only_the_published_size_is_called_spotcheck():
+    assert Exam("published", px=224).name.startswith("SpotCheck, 224")
+    assert Exam("published").name.startswith("SpotCheck-like, 112")
+    assert Exam("small").name.startswith("SpotCheck-like")
+
+
+def test_all_is_every_method_in_both_presets():
+    assert {"domino:as_published", "domino:recommended", "spotlight:as_published"} <= set(expand(["all"]))
+    assert expand(["gmm,confusion"]) == ["gmm", "confusion"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--configs", "0"], "`configs` must be at least 1"),
+        (["--scale", "huge"], "`scale` must be one of"),
+        (["--method", "spotligt"], "did you mean `spotlight`"),
+        (["--method", ","], "`--method` is empty"),
+        (["--method", "gmm", "--set", "gmm.components"], "`--set` takes METHOD.KEY=VALUE"),
+    ],
+)
+def test_bad_exams_are_one_sentence(words, sentence, monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["errata", "bench", "spotcheck", *words])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    said = capsys.readouterr().err
+    assert stop.value.code == 2
+    assert said.startswith("errata: ")
+    assert sentence in said
+    assert said.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_writes_its_rows(trained, monkeypatch, capsys, tmp_path):
+    words = ["bench", "spotcheck", "--configs", "2", "--method", "gmm", "-o", "runs", "--json", "rows.json"]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["errata", *words])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 0
+    assert "| gmm | recommended | 1.00 (0.00) |" in capsys.readouterr().out
+    assert json.loads((tmp_path / "rows.json").read_text())["rows"][0]["configs"] == 2
