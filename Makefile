@@ -35,6 +35,7 @@ test: lint
 
 bench: $(VENV)/.stamp-test
 	$(BIN)/python benchmarks/spotlight.py
+	$(BIN)/python benchmarks/domino.py
 	$(BIN)/python benchmarks/null.py
 
 clean:

@@ -81,7 +81,7 @@ def audit(
         outside += [(search, candidate) for candidate in blind[: settings.most]]
     results = test_all([(search.trial, candidate) for search, candidate in family])
     found = _in_order([(search, result) for (search, _), result in zip(family, results, strict=True)])
-    slices = found + [_unconfirmable(search, candidate) for search, candidate in outside]
+    slices = found + [_bare_slice(search, candidate) for search, candidate in outside]
     trials = {search.task: search.trial for search in searches if not search.reverse}
     plain = Audit(
         slices=tuple(replace(item, id=f"s{i}") for i, item in enumerate(slices, start=1)),
@@ -282,19 +282,9 @@ def _in_order(results: Sequence[tuple[_Search, Result]]) -> list[Slice]:
 
 
 def _slice(search: _Search, result: Result) -> Slice:
-    candidate = result.candidate
-    return Slice(
-        id="",
-        method=search.method,
-        name=f"{search.method} {candidate.index + 1}",
+    return replace(
+        _bare_slice(search, result.candidate),
         verdict=result.verdict,
-        threshold=candidate.threshold,
-        rule=candidate.rule,
-        weights=candidate.weights,
-        slicer=search.key,
-        column=candidate.index,
-        side=candidate.side,
-        task=search.task,
         reason=result.reason,
         confirmed_on="discover" if search.reverse else "confirm",
         discover=result.found,
@@ -302,23 +292,24 @@ def _slice(search: _Search, result: Result) -> Slice:
         beyond=result.beyond,
         explained_by=result.explained_by,
         not_applicable=result.not_applicable,
-        fidelity=candidate.fidelity,
-        found_by=(search.method,),
+        fidelity=result.candidate.fidelity,
     )
 
 
-def _unconfirmable(search: _Search, candidate: Candidate) -> Slice:
-    """What unites these rows is that they are wrong: shown without a number."""
+def _bare_slice(search: _Search, candidate: Candidate) -> Slice:
+    """A slice of which nothing was measured. So stays one that no stand-in could be found for: what unites its
+    rows is that they are wrong, and it is shown without a number."""
     return Slice(
         id="",
         method=search.method,
-        name=search.method,
+        name="",  # `explain` names it
         verdict="not confirmed",
         threshold=candidate.threshold,
         rule=candidate.rule,
         weights=candidate.weights,
         slicer=search.key,
         column=candidate.index,
+        side=candidate.side,
         task=search.task,
         reason=UNCONFIRMABLE,
         found_by=(search.method,),

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -24,6 +23,7 @@ from ..core.errors import unknown
 from ..core.gaps import wilson
 from ..slicers import make
 from . import metrics
+from .files import hold_one_exam, write, write_npz
 from .tables import Table, Train, train_logistic, train_network
 
 __all__ = [
@@ -321,7 +321,7 @@ def _prepared(
         path = folder / f"{model}-{kind}-{i:03d}.npz"
         if not path.exists():
             tell(f"{kind} {setting.name} {setting.strength:g}: {model} model")
-            _write_npz(path, prepare(setting, train, plan.seed + i))
+            write_npz(path, prepare(setting, train, plan.seed + i))
         if any(facts_of(path)["kept"]):
             paths.append(path)
         else:
@@ -343,7 +343,7 @@ def _judged(table: Table, path: Path, method: str, plan: Plan, options: Mapping[
     given = evaluation(table, arrays, plan.own)
     scored = score(slicer, given, arrays["test"], arrays["slices"], top=plan.top, seed=plan.seed)
     found = {"options": dict(options), **asdict(scored)}
-    _write(file, json.dumps(found).encode())
+    write(file, json.dumps(found).encode())
     return found
 
 
@@ -375,20 +375,4 @@ def _same_exam(table: Table, plan: Plan, train: Train | None, folder: Path) -> N
         facts["model"] = f"{getattr(train, 'func', train).__name__} {json.dumps(recipe, sort_keys=True)}"
     path = folder / ("synthetic.json" if train is None else "trained.json")
     text = json.dumps(facts, sort_keys=True)
-    if not path.exists():
-        _write(path, text.encode())
-    elif path.read_text() != text:
-        raise InputError(f"`{folder}` holds another exam ({path.read_text()}); name another folder")
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Whole or not at all: a run that is killed goes on from files that are complete."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_bytes(data)
-    os.replace(partial, path)
-
-
-def _write_npz(path: Path, arrays: dict[str, Array]) -> None:
-    partial = path.with_name(f".{path.stem}.{os.getpid()}.npz")
-    np.savez_compressed(partial, **arrays)  # type: ignore[arg-type]  # its stub takes no mapping of arrays
-    os.replace(partial, path)
+    hold_one_exam(path, text)

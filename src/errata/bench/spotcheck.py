@@ -7,7 +7,6 @@ on positive test pictures; `judge` runs one method on one world. The table is ma
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -20,6 +19,7 @@ from ..core import Array, Evaluation, InputError
 from ..core.membership import fold, standing_out
 from ..slicers import make
 from . import metrics
+from .files import hold_one_exam, write, write_npz
 from .recipes import RECIPES, Recipe, planted, splits
 from .scenes import Scenes, World, sample_world
 
@@ -102,11 +102,7 @@ def run(
 def _same_exam(exam: Exam, folder: Path) -> None:
     """A folder holds the files of one exam; its number of worlds may grow."""
     facts = {name: value for name, value in asdict(exam).items() if name not in ("configs", "jobs", "device")}
-    path = folder / "exam.json"
-    if not path.exists():
-        _write(path, json.dumps(facts).encode())
-    elif json.loads(path.read_text()) != facts:
-        raise InputError(f"`{folder}` holds another exam ({path.read_text()}); name another folder")
+    hold_one_exam(folder / "exam.json", json.dumps(facts))
 
 
 def _each(jobs: int, function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Iterable[Any]:
@@ -130,7 +126,7 @@ def prepare(exam: Exam, i: int, folder: Path) -> None:
         arrays, facts = trained_world(exam, sample_world(seed))
         if facts["worked"]:
             facts = {**facts, "seed": seed, "replaced": attempt}
-            _write_npz(path, {**arrays, "facts": np.array(json.dumps(facts))})
+            write_npz(path, {**arrays, "facts": np.array(json.dumps(facts))})
             return
     raise InputError(f"no model of world {i} had its blindspots in {ATTEMPTS} attempts; train longer or on more rows")
 
@@ -210,7 +206,7 @@ def _judge_files(
         return
     evaluation, blindspots = evaluation_of(folder / f"world-{i:03d}.npz")
     judged = judge(method, evaluation, blindspots, given, rule)
-    _write(path, json.dumps({"options": given, **asdict(judged)}).encode())
+    write(path, json.dumps({"options": given, **asdict(judged)}).encode())
 
 
 def judge(
@@ -267,16 +263,3 @@ def table(exam: Exam, methods: Sequence[str], folder: Path, options: dict[str, d
         row["representation"], row["replaced"], row["exam"] = judged[0]["representation"], replaced, exam.name
         rows.append(row)
     return rows
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Whole or not at all: a run that is killed goes on from files that are complete."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_bytes(data)
-    os.replace(partial, path)
-
-
-def _write_npz(path: Path, arrays: dict[str, Array]) -> None:
-    partial = path.with_name(f".{path.stem}.{os.getpid()}.npz")
-    np.savez_compressed(partial, **arrays)  # type: ignore[arg-type]  # its stub takes no mapping of arrays
-    os.replace(partial, path)
