@@ -2,8 +2,9 @@
 
 __version__ = "0.1.0"
 
-from .collect import ImageArrays, ImageBytes, ImagePaths, Texts, collect
+from .collect import ImageArrays, ImageBytes, ImagePaths, Texts, collect, influence, load_influence, save_influence
 from .core import Audit, ErrataError, Evaluation, InputError, Origin, Slice, Source
+from .explain import opponents, relabel_candidates
 from .slicers import SLICERS
 from .workflow import Settings, apply, audit, load, save
 
@@ -24,6 +25,11 @@ __all__ = [
     "apply",
     "audit",
     "collect",
+    "influence",
     "load",
+    "load_influence",
+    "opponents",
+    "relabel_candidates",
     "save",
+    "save_influence",
 ]

@@ -11,6 +11,8 @@ import numpy as np
 
 from . import __version__, store
 from .collect import read
+from .collect.influence_head import NAME as INFLUENCE
+from .collect.influence_head import with_influence
 from .core import Array, Audit, Evaluation, InputError, Slice
 from .core.confirm import Candidate, Result, Settings, Trial, scope_mask, select, silence, test_all
 from .core.errors import unknown
@@ -66,6 +68,8 @@ def audit(
     check_methods(methods, options or {}, seed)
     discover = discover_mask(evaluation, settings.share)
     _check_split(evaluation, discover)
+    if any(_representation(method, options or {}) == INFLUENCE for method in methods):
+        evaluation, train = with_influence(evaluation, train, discover)
     searches = list(_searches(evaluation, methods, discover, settings, crossfit))
     slicers: dict[str, Any] = {}
     family: list[tuple[_Search, Candidate]] = []
@@ -92,7 +96,7 @@ def audit(
         silence=_silence(trials, len(family)),
         slicers=slicers,
     )
-    return explain_audit(plain, seed=seed, clusters=_clusters(evaluation, discover, seed))
+    return explain_audit(plain, seed=seed, clusters=_clusters(evaluation, discover, seed), train=train)
 
 
 def default_methods(evaluation: Evaluation, options: Mapping[str, Any]) -> Sequence[str]:
@@ -205,6 +209,12 @@ def _searches(
 def _options_of(method: str, options: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Options said for the method, then those said for this preset of it."""
     return {**options.get(method.partition(":")[0], {}), **options.get(method, {})}
+
+
+def _representation(method: str, options: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """The representation that a method asks for by name."""
+    asked: str | None = getattr(make(method, options=_options_of(method, options)), "representation", None)
+    return asked
 
 
 def _report_to(slicer: Any, progress: Progress | None, key: str, i: int, total: int) -> None:

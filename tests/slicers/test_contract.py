@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from errata.core import Evaluation, MissingInput, State
+from errata.core import Evaluation, MissingInput, Source, State
 from errata.core.membership import thresholds
 from errata.slicers import SLICERS, StandIn, make, registry, restore
 from errata.slicers.contract import BaseSlicer, Slicer, build, knows_outcome
@@ -28,7 +28,19 @@ def evaluation(seed: int = 0, n: int = N) -> Evaluation:
     logits = rng.normal(size=(n, K))
     logits[np.arange(n), np.where(wrong, (labels + 1) % K, labels)] += 3
     probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    return Evaluation(labels=labels, probs=probs, representations={"embedding": X}, ids=rng.permutation(n))
+    return built(labels, probs, X, ids=rng.permutation(n))
+
+
+def built(labels, probs, X, ids=None) -> Evaluation:
+    """With the gradients of a last layer that has one output as its influence embeddings."""
+    residual = 1 - probs[np.arange(len(X)), labels]
+    return Evaluation(
+        labels=labels,
+        probs=probs,
+        representations={"embedding": X, "influence": X * residual[:, None]},
+        sources={"influence": Source(reads=frozenset({"label"}))},
+        ids=ids,
+    )
 
 
 def every_method() -> list[str]:
@@ -124,7 +136,7 @@ def test_new_rows_with_other_columns_are_refused(method):
     slicer = fitted(method, evaluation())
     if slicer.representation_ is None:
         pytest.skip("reads no representation")
-    narrow = Evaluation(representations={"embedding": np.zeros((3, D - 1))})
+    narrow = Evaluation(representations={slicer.representation_: np.zeros((3, D - 1))})
     with pytest.raises(ValueError, match=f"fitted on {D} columns; got {D - 1}"):
         slicer.membership(narrow)
 
@@ -134,7 +146,7 @@ def test_unlabelled_rows_are_enough_where_nothing_of_the_outcome_is_read(method)
     if slicer.reads:
         pytest.skip("reads the outcome; a stand-in is applied instead")
     ev = evaluation(4)
-    bare = Evaluation(representations={"embedding": ev.representations["embedding"]})
+    bare = Evaluation(representations=ev.representations)
     np.testing.assert_array_equal(slicer.membership(bare), slicer.membership(ev))
 
 
@@ -151,7 +163,7 @@ def test_degenerate_data_gives_an_answer(method, case):
         X = np.ones_like(X)
     if case == "two distinct rows":
         X = np.where(np.arange(100)[:, None] < 50, 0.0, 1.0) * np.ones((1, D))
-    ev = Evaluation(labels=labels, probs=ev.probs, representations={"embedding": X})
+    ev = built(labels, ev.probs, X)
     weights = fitted(method, ev).membership(ev)
     assert np.isfinite(weights).all()
     assert weights.shape[0] == 100

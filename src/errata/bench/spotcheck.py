@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from ..collect.influence_head import NAME, SOURCE, HeadInfluence, Options
 from ..core import Array, Evaluation, InputError
 from ..core.membership import fold, standing_out
 from ..slicers import make
 from . import metrics
 from .files import hold_one_exam, write, write_npz
+from .methods import options_of
 from .recipes import RECIPES, Recipe, planted, splits
 from .scenes import Scenes, World, sample_world
 
@@ -139,9 +141,10 @@ def trained_world(exam: Exam, world: World) -> tuple[dict[str, Array], dict[str,
     drawn = splits(world, recipe)
     train, test = drawn["train"], drawn["test"]
     model = network(recipe.network, px=exam.size, seed=world.seed % 2**31)
+    shown = pictures(train, exam)
     fit(
         model,
-        pictures(train, exam),
+        shown,
         train.labels,
         epochs=recipe.epochs,
         batch=recipe.batch,
@@ -155,9 +158,28 @@ def trained_world(exam: Exam, world: World) -> tuple[dict[str, Array], dict[str,
     arrays = {
         "logits": logits[positive, 0],
         "penultimate": penultimate[positive].astype(np.float16),
+        "influence": _influence(model, shown, exam).transform(_positives(logits[positive, 0], penultimate[positive])),
         "blindspot": test.blindspot[positive],
     }
     return arrays, {**asdict(found), "worked": found.worked, "features": world.n_features}
+
+
+def _influence(model: Any, train: Array, exam: Exam) -> HeadInfluence:
+    """Of the last layer, from training pictures: what InfEmbed's own replication used."""
+    from ..train import outputs
+
+    options = Options(seed=exam.seed)
+    logits, penultimate = outputs(model, train[options.chosen(len(train))], device=exam.device)
+    return HeadInfluence.fit(_positives(logits[:, 0], penultimate), options)  # labels do not bend the loss
+
+
+def _positives(logits: Array, penultimate: Array) -> Evaluation:
+    """What a model says of pictures with a square."""
+    return Evaluation(
+        labels=np.ones(len(logits), dtype=np.int64),
+        probs=1 / (1 + np.exp(-logits.astype(np.float64))),
+        representations={"penultimate": penultimate},
+    )
 
 
 def pictures(scenes: Scenes, exam: Exam) -> Array:
@@ -177,16 +199,11 @@ def _painted(scenes: Scenes, px: int) -> Array:
 def evaluation_of(path: Path) -> tuple[Evaluation, Array]:
     """The evaluation of a prepared world, and its true blindspots (n, B)."""
     with np.load(path, allow_pickle=False) as arrays:
-        positive = 1 / (1 + np.exp(-arrays["logits"].astype(np.float64)))
         X = arrays["penultimate"].astype(np.float32)
         # Columns of unit size on average: the published Spotlight starts at tau = 1e-4 and is dark from the first
         # step where a row's squared length exceeds 1e4, as it does for networks trained from scratch.
         X *= np.sqrt(X.shape[1] / np.square(X, dtype=np.float64).sum(axis=1).mean())
-        evaluation = Evaluation(
-            labels=np.ones(len(positive), dtype=np.int64),
-            probs=positive,
-            representations={"penultimate": X},
-        )
+        evaluation = _positives(arrays["logits"], X).with_representation(NAME, arrays["influence"], SOURCE)
         return evaluation, arrays["blindspot"]
 
 
@@ -200,7 +217,7 @@ def _judge_files(
     folder: Path, i: int, method: str, options: dict[str, dict[str, Any]], rule: metrics.Rule | None
 ) -> None:
     """Judge one method on one prepared world, unless its file says it was done with these options."""
-    given = {**options.get(method.partition(":")[0], {}), **options.get(method, {})}
+    given = options_of(method, options)
     path = folder / f"judged-{i:03d}-{method.replace(':', '-')}.json"
     if path.exists() and json.loads(path.read_text())["options"] == given:
         return

@@ -12,11 +12,14 @@ from ..core import Evaluation, InputError
 from ..core.errors import unknown
 from .estimator import from_estimator
 from .files import read
+from .influence import influence, load_influence, restore_influence, save_influence
+from .influence_head import HeadInfluence
 from .media import ImageArrays, ImageBytes, ImagePaths, Texts
 from .tables import from_table, is_table
 from .torch_model import from_torch
 
 __all__ = [
+    "HeadInfluence",
     "ImageArrays",
     "ImageBytes",
     "ImagePaths",
@@ -25,7 +28,11 @@ __all__ = [
     "from_estimator",
     "from_table",
     "from_torch",
+    "influence",
+    "load_influence",
     "read",
+    "restore_influence",
+    "save_influence",
 ]
 
 

@@ -16,14 +16,14 @@ def outcome_of(logits: Array, labels: Array) -> dict[str, Array]:
     """Labels, probs or predictions, and losses in nats or squared units. The logits are overwritten.
 
     (n,) or (n, 1) logits with labels 0 and 1: binary; with other labels: regression. (n, k) logits:
-    classes. (n, t) logits with (n, t) labels of 0 and 1: multi-label.
+    classes. (n, t) logits with (n, t) labels of 0 and 1: multi-label; with shares that sum to one: soft classes.
     """
     labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
     logits = logits.reshape(len(logits), -1)
     if labels.dtype.kind not in "biuf":
         raise InputError(f"labels must be numbers; got {labels.dtype}; number the classes from 0")
     if labels.ndim == 2:
-        return _multilabel(logits, labels)
+        return _soft_classes(logits, labels) if are_shares(labels) else _multilabel(logits, labels)
     if labels.ndim != 1:
         raise InputError(f"labels must have shape (n,), or (n, t) for multi-label; got shape {labels.shape}")
     if logits.shape[1] > 1:
@@ -57,6 +57,27 @@ def _classes(logits: Array, labels: Array) -> dict[str, Array]:
         losses[rows] = -log_probs[np.arange(len(block)), labels[rows]]
         logits[rows] = np.exp(log_probs)
     return {"labels": labels, "probs": logits, "losses": losses}
+
+
+def are_shares(labels: Array) -> bool:
+    """Soft labels: shares of the classes that sum to one, at least one of them neither 0 nor 1."""
+    return bool(
+        not np.isin(labels, (0, 1)).all() and (labels >= 0).all() and np.allclose(labels.sum(axis=1), 1, atol=1e-3)
+    )
+
+
+def _soft_classes(logits: Array, labels: Array) -> dict[str, Array]:
+    """The largest share is the label; the loss is the cross-entropy with all of them."""
+    if logits.shape != labels.shape:
+        raise InputError(
+            f"soft labels have shape {labels.shape} and logits {logits.shape}; give a share for each class"
+        )
+    losses = np.empty(len(logits))
+    for rows, block in blocks(logits):
+        log_probs = special.log_softmax(block.astype(np.float64), axis=1)
+        losses[rows] = -(log_probs * labels[rows]).sum(axis=1)
+        logits[rows] = np.exp(log_probs)
+    return {"labels": labels.argmax(axis=1), "probs": logits, "losses": losses}
 
 
 def _multilabel(logits: Array, labels: Array) -> dict[str, Array]:

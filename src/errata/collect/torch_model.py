@@ -5,19 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ..core import Array, Evaluation, InputError, Origin, require
 from .batches import Batch, logits_of, split_batch
 from .outcomes import outcome_of, plain
+from .progress import line, shown, silence
 from .streams import InMemory, OnDisk
 
 if TYPE_CHECKING:
     import torch
 
 Loss = Callable[[Any, Any], Any]
+
+
+class Influence(Protocol):
+    """What `errata.influence` gives: embeds the rows of a loader that an evaluation was collected from."""
+
+    def embed(
+        self, evaluation: Evaluation, model: Any, loader: Iterable[Any], device: Any, progress: bool
+    ) -> Evaluation: ...
+
+
 Say = Callable[[str], None]
 
 
@@ -30,6 +41,7 @@ def from_torch(
     loss: Loss | None = None,
     metadata: Sequence[str] = (),
     out: str | Path | None = None,
+    influence: Influence | None = None,
     progress: bool = True,
     say: Say | None = None,
 ) -> Evaluation:
@@ -41,7 +53,8 @@ def from_torch(
     it is the input of the last linear layer (or 1x1 convolution) that runs, called "penultimate".
     `device`: where to run; left out, where the model is. `loss`: (logits, labels) -> (b,) losses;
     left out, cross-entropy or squared error. `metadata`: keys of dict batches to keep as metadata.
-    `out`: a .npy file that holds the representation instead of memory. `progress`: a bar on stderr,
+    `out`: a .npy file that holds the representation instead of memory. `influence`: what `errata.influence` fitted on
+    training rows; the rows' embeddings become the representation "influence". `progress`: a bar on stderr,
     where that is a terminal, and a line that says which layer was taken, which `say` gets instead.
     """
     require("torch", "torch")
@@ -49,17 +62,18 @@ def from_torch(
 
     model = unwrap(model)
     names = (metadata,) if isinstance(metadata, str) else tuple(metadata)
-    tell = say or (_line if progress else _silence)
+    tell = say or (line if progress else silence)
     if _shuffles(loader):
         tell("the loader shuffles, so rows without ids are numbered as they came; use shuffle=False to compare runs")
     origin = Origin(model=state_fingerprint(model))
     gathered = _Gathered(_expected_rows(loader), out)
     with gathered.kept(), moved(model, device) as where, evaluating(model), tapped(model, layer) as tap:
-        for raw in _shown(loader, progress):
+        for raw in shown(loader, progress):
             _run(model, split_batch(raw, names), where, loss, gathered, tap)
             if gathered.batches == 1:
                 tell(f"representation: {_described(tap.layer, layer)}")
-        return gathered.evaluation("penultimate" if layer is None else layer, origin)
+        evaluation = gathered.evaluation("penultimate" if layer is None else layer, origin)
+    return evaluation if influence is None else influence.embed(evaluation, model, loader, device, progress)
 
 
 def _run(model: Any, batch: Batch, device: Any, loss: Loss | None, gathered: _Gathered, tap: Any) -> None:
@@ -161,28 +175,3 @@ def _described(found: str | None, asked: str | None) -> str:
     if asked is not None:
         return f"the output of `{asked}`"
     return f"the input of the last linear layer, `{found}`" if found else "the model's input, since it is one layer"
-
-
-def _line(text: str) -> None:
-    from rich.console import Console
-
-    Console(stderr=True).print(text, markup=False, highlight=False)
-
-
-def _silence(text: str) -> None:
-    """Nobody wants to hear."""
-
-
-def _shown(loader: Iterable[Any], progress: bool) -> Iterable[Any]:
-    """The batches, with a bar and the time left on stderr where somebody can see it."""
-    from rich.console import Console
-    from rich.progress import track
-
-    console = Console(stderr=True)
-    if not progress or not console.is_terminal:
-        return loader
-    try:
-        total = len(loader)  # type: ignore[arg-type]  # not every loader knows
-    except (TypeError, NotImplementedError):
-        total = None
-    return track(loader, description="collect", total=total, console=console, transient=True)

@@ -10,28 +10,34 @@ from . import columns as columns_
 from .columns import Column, Skipped
 from .exemplars import exemplars
 from .names import best_name, candidates, unique
+from .opponents import REPRESENTATION, can_explain, coherence, opponents, training_rows
 from .profile import class_profile, metadata_profile
+from .relabel import relabel, relabel_candidates
 from .sizes import sizes
 from .tokens import Words, count_words, token_profile
 from .view import View, view_of
 
-__all__ = ["explain"]
+__all__ = ["explain", "opponents", "relabel_candidates"]
 
 
-def explain(audit: Audit, *, seed: int = 0, clusters: Array | None = None) -> Audit:
+def explain(audit: Audit, *, seed: int = 0, clusters: Array | None = None, train: Evaluation | None = None) -> Audit:
     """The audit with names and explanations for every slice; what has no input is left out.
 
-    clusters: (n,) int, the cluster of each row in some plain clustering, drawn beside the slices.
+    clusters: (n,) int, the cluster of each row in some plain clustering, drawn beside the slices. train: the rows the
+    model learnt from, for opponents and helpers, where both have influence embeddings.
     """
     if clusters is not None and clusters.shape != audit.discover.shape:
         raise InputError(
             f"`clusters` must have one whole number a row, shape {audit.discover.shape}; got shape {clusters.shape}"
         )
     tasks = dict(audit.evaluation.tasks())
-    shared = _prepare(audit, tasks)
+    shared = _prepare(audit, tasks, train)
     explained = [_explain_slice(view_of(audit, found, tasks), shared, seed) for found in audit.slices]
     slices = _named(explained)
-    return replace(audit, slices=slices, explanations=_of_the_audit(audit, slices, tasks, clusters))
+    whole = _of_the_audit(audit, slices, tasks, clusters)
+    if shared.train is not None and audit.evaluation.errors is not None and shared.train.task == "classification":
+        whole = (*(e for e in whole if e.kind != "relabel"), relabel(audit.evaluation, shared.train))
+    return replace(audit, slices=slices, explanations=whole)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +47,10 @@ class _Shared:
     words: Words | None
     metadata: tuple[Column | Skipped, ...]
     classes: Mapping[str, Mapping[str, Column]]  # task -> "labels" and "predictions", where there are any
+    train: Evaluation | None  # where its influence can be told
 
 
-def _prepare(audit: Audit, tasks: Mapping[str, Evaluation]) -> _Shared:
+def _prepare(audit: Audit, tasks: Mapping[str, Evaluation], train: Evaluation | None) -> _Shared:
     evaluation = audit.evaluation
     metadata = [columns_.encode(name, column, audit.discover) for name, column in evaluation.metadata.items()]
     wanted = {found.task for found in audit.slices}
@@ -51,6 +58,7 @@ def _prepare(audit: Audit, tasks: Mapping[str, Evaluation]) -> _Shared:
         words=count_words(evaluation.media) if evaluation.media is not None and audit.slices else None,
         metadata=tuple(metadata),
         classes={name: _class_columns(task, audit.discover) for name, task in tasks.items() if name in wanted},
+        train=train if can_explain(evaluation, train) else None,
     )
 
 
@@ -74,6 +82,10 @@ def _explain_slice(view: View, shared: _Shared, seed: int) -> Slice:
         made.append(metadata_profile(view, shared.metadata))
     if shared.words is not None:
         made.append(token_profile(view, shared.words))
+    if REPRESENTATION in view.evaluation.representations:
+        made.append(coherence(view, seed))
+    if shared.train is not None:
+        made.append(training_rows(view, shared.train))
     by_kind = {explanation.kind: explanation for explanation in made}
     columns = {**classes, **{f"metadata:{c.name}": c for c in shared.metadata if isinstance(c, Column)}}
     made.append(best_name(view, candidates(view, by_kind, columns, shared.words), _fallback(view.slice)))

@@ -15,14 +15,26 @@ from .domino import Domino
 from .george import George
 from .gmm import Gmm
 from .high_loss import HighLoss
+from .infembed import Infembed
+from .infembed_rule import InfembedRule
 from .multiaccuracy import Multiaccuracy
 from .planespot import Planespot
 from .spotlight import Spotlight
 from .standin import StandIn
 
-SLICERS: dict[str, Any] = {
-    cls.name: cls for cls in (Spotlight, Gmm, HighLoss, Confusion, Domino, Planespot, George, Multiaccuracy)
-}
+METHODS = (
+    Spotlight,
+    Infembed,
+    InfembedRule,
+    Domino,
+    Planespot,
+    George,
+    Multiaccuracy,
+    Gmm,
+    HighLoss,
+    Confusion,
+)
+SLICERS: dict[str, Any] = {cls.name: cls for cls in METHODS}
 
 
 def registry() -> dict[str, Any]:

@@ -139,6 +139,8 @@ def build(cls: Any, preset: str, seed: int, options: Mapping[str, Any]) -> Slice
 
 def _fits(value: Any, hint: Any) -> bool:
     """Whether a value from the outside is of the type that a constructor asks for."""
+    if hint is Any:
+        return True
     if get_origin(hint) is Literal:
         return value in get_args(hint)
     if get_origin(hint) in (Union, UnionType):

@@ -1,0 +1,139 @@
+"""Long work that may be killed: what is done lies in files that grow, and the next run goes on from them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core import Array, InputError
+from .outcomes import plain
+
+
+class KeptRows:
+    """Rows of numbers in a file. Half a row that a killed run left is cut off."""
+
+    def __init__(self, path: Path, columns: int, dtype: str = "float32"):
+        self._path, self._columns, self._dtype = path, columns, np.dtype(dtype).newbyteorder("<")
+        path.touch()
+        self.cut(path.stat().st_size // (self._dtype.itemsize * columns))
+
+    def cut(self, count: int) -> None:
+        """Only the first rows stay."""
+        self.count = count
+        with open(self._path, "r+b") as file:
+            file.truncate(count * self._dtype.itemsize * self._columns)
+
+    def append(self, rows: Array) -> None:
+        with open(self._path, "ab") as file:
+            file.write(np.ascontiguousarray(rows, dtype=self._dtype).tobytes())
+        self.count += len(rows)
+
+    def read(self) -> Array:
+        """(count, columns), on disk until it is read."""
+        if self.count == 0:
+            return np.empty((0, self._columns), dtype=self._dtype)
+        return np.memmap(self._path, dtype=self._dtype, mode="r", shape=(self.count, self._columns))
+
+
+class KeptBatches:
+    """Rows of float32 made of a loader's batches, and what each batch was: another loader's are not taken."""
+
+    def __init__(self, folder: Path, columns: int):
+        self._folder, self._list = folder, folder / "batches.jsonl"
+        self._rows = KeptRows(folder / "rows.f32", columns)
+        self._done = _whole_lines(self._list)  # [rows, fingerprint] of each
+        while sum(count for count, _ in self._done) > self._rows.count:
+            self._done.pop()
+        self._rows.cut(sum(count for count, _ in self._done))
+        self._list.write_text("".join(json.dumps(line) + "\n" for line in self._done))
+
+    def find(self, i: int, batch: Any) -> Array | None:
+        """The rows of the i-th batch, where an earlier run made them."""
+        if i >= len(self._done):
+            return None
+        if fingerprint(batch) != self._done[i][1]:
+            raise self._other()
+        start = sum(count for count, _ in self._done[:i])
+        return np.array(self._rows.read()[start : start + self._done[i][0]])
+
+    def add(self, batch: Any, rows: Array) -> None:
+        self._rows.append(rows)
+        with open(self._list, "a") as file:
+            file.write(json.dumps([len(rows), fingerprint(batch)]) + "\n")
+
+    def end(self, batches: int) -> None:
+        """The loader gave so many, which must be no fewer than before."""
+        if batches < len(self._done):
+            raise self._other()
+
+    def _other(self) -> InputError:
+        return InputError(f"`{self._folder}` holds the rows of another loader; name another folder")
+
+
+class KeptSteps:
+    """The steps of a Lanczos iteration, as `lanczos.Steps` has it: one vector more than there are columns."""
+
+    def __init__(self, folder: Path, columns: int, dtype: str = "float32"):
+        self._rows = KeptRows(folder / "basis.bin", columns, dtype)
+        self._small = folder / "small.jsonl"
+        self._columns = _whole_lines(self._small)[: max(0, self._rows.count - 1)]
+        self._rows.cut(min(self._rows.count, len(self._columns) + 1))
+        self._small.write_text("".join(json.dumps(column) + "\n" for column in self._columns))
+
+    def vectors(self) -> Array:
+        return self._rows.read()
+
+    def columns(self) -> list[list[float]]:
+        return self._columns
+
+    def add_vector(self, vector: Any) -> None:
+        self._rows.append((vector.cpu().numpy() if hasattr(vector, "cpu") else vector)[None])
+
+    def add_column(self, column: list[float]) -> None:
+        with open(self._small, "a") as file:
+            file.write(json.dumps(column) + "\n")
+
+
+def fingerprint(nested: Any) -> str:
+    """Of the tensors, arrays, numbers and texts in a nest of dicts, lists and tuples."""
+    digest = hashlib.blake2b(digest_size=16)
+    _feed(digest, nested)
+    return digest.hexdigest()
+
+
+def _feed(digest: Any, nested: Any) -> None:
+    if isinstance(nested, Mapping):
+        nested = [item for pair in nested.items() for item in pair]
+    if isinstance(nested, list | tuple):
+        digest.update(f"{len(nested)}\0".encode())
+        for item in nested:
+            _feed(digest, item)
+    elif hasattr(nested, "detach") or isinstance(nested, np.ndarray):
+        array = np.ascontiguousarray(plain(nested))
+        digest.update(f"{array.dtype}\0{array.shape}\0".encode() + array.tobytes())
+    else:
+        digest.update(f"{nested}\0".encode())
+
+
+def _whole_lines(path: Path) -> list[Any]:
+    """Of a file of JSON lines, those that a killed run finished."""
+    text = path.read_text() if path.exists() else ""
+    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+
+
+def hold(folder: str | Path, facts: dict[str, Any]) -> Path:
+    """The folder of one piece of work; another one's files are not gone on from."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    path, text = folder / "work.json", json.dumps(facts, sort_keys=True)
+    if path.exists() and path.read_text() != text:
+        raise InputError(
+            f"`{folder}` holds the files of another run (model, rows or options differ); name another folder"
+        )
+    path.write_text(text)
+    return folder

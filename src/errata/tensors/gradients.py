@@ -1,0 +1,98 @@
+"""Products of single rows' gradients with given directions, without ever holding rows x parameters."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+from torch.func import grad_and_value, vmap
+from torch.utils import _pytree as trees
+
+from .curvature import Parameters, RowLosses, flat
+
+ROW_GRADIENTS = 1 << 28  # bytes of gradients held at a time
+CLOSE = 1e-3  # a row whose loss differs by more than that when it is alone is not a row by itself
+
+Route = Literal["rows", "weights"]
+
+
+class RowProjections:
+    """(b, D) for a batch: each row's gradient times each of D directions (D, p).
+
+    `rows`: gradients of some rows at a time, vectorised, each multiplied with all directions and forgotten.
+    `weights`: the gradient of the weighted sum of the losses, differentiated in the weights, a direction at a time:
+    for models that cannot be vectorised (recurrent layers, control flow), whose rows are not along the first axis of
+    every tensor or depend on each other, or whose gradient of one row is too large.
+    """
+
+    def __init__(
+        self, losses: RowLosses, parameters: Parameters, directions: torch.Tensor, memory: int = ROW_GRADIENTS
+    ):
+        self._losses = losses
+        self._named = {name: parameter.detach() for name, parameter in parameters.items()}
+        self._parameters = parameters
+        self._directions = directions
+        self._at_once = memory // (directions.element_size() * directions.shape[1])
+        self.route: Route = "rows" if self._at_once >= 1 else "weights"
+        self._tried = False
+
+    def of(self, batch: Any, rows: int) -> torch.Tensor:
+        if self.route == "rows":
+            try:
+                found, losses = self._by_rows(batch, rows)
+            except Exception:  # anything may go wrong in a model that gets one row; the other way says what is wrong
+                self.route = "weights"
+            else:
+                if self._tried or self._agree(losses, batch):
+                    self._tried = True
+                    return found
+                self.route = "weights"
+        return self._by_weights(batch, rows)
+
+    def _agree(self, losses: torch.Tensor, batch: Any) -> bool:
+        """Whether rows have the losses alone that they have together."""
+        together = self._losses(self._named, batch).detach()
+        return together.shape == losses.shape and torch.allclose(losses, together, rtol=CLOSE, atol=CLOSE)
+
+    def _by_rows(self, batch: Any, rows: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Products, and the rows' losses."""
+        leaves, form = trees.tree_flatten(batch)
+        mapped = [isinstance(leaf, torch.Tensor) and leaf.ndim > 0 and len(leaf) == rows for leaf in leaves]
+
+        def loss(parameters: Parameters, *row: Any) -> torch.Tensor:
+            alone = [leaf.unsqueeze(0) if each else leaf for leaf, each in zip(row, mapped, strict=True)]
+            return self._losses(parameters, trees.tree_unflatten(alone, form)).sum()
+
+        dims = (None, *(0 if each else None for each in mapped))
+        gradients = vmap(grad_and_value(loss), in_dims=dims)
+        parts, losses = [], []
+        for start in range(0, rows, self._at_once):
+            piece = slice(start, start + self._at_once)
+            some = [leaf[piece] if each else leaf for leaf, each in zip(leaves, mapped, strict=True)]
+            found, values = gradients(self._named, *some)
+            parts.append(self._multiplied(found))
+            losses.append(values)
+        return torch.cat(parts), torch.cat(losses)
+
+    def _multiplied(self, gradients: Parameters) -> torch.Tensor:
+        """(b, D), a parameter at a time."""
+        sizes = [parameter.numel() for parameter in self._named.values()]
+        directions = torch.split(self._directions, sizes, dim=1)
+        products = [
+            gradients[name].reshape(len(gradients[name]), -1) @ part.T
+            for name, part in zip(self._named, directions, strict=True)
+        ]
+        return torch.stack(products).sum(dim=0)
+
+    def _by_weights(self, batch: Any, rows: int) -> torch.Tensor:
+        parameters = list(self._parameters.values())
+        weights = torch.ones(rows, device=self._directions.device, dtype=self._directions.dtype, requires_grad=True)
+        total = (weights * self._losses(self._parameters, batch)).sum()
+        gradient = flat(torch.autograd.grad(total, parameters, create_graph=True, materialize_grads=True))
+        if not gradient.requires_grad:  # the losses of these rows do not depend on the parameters
+            return self._directions.new_zeros(rows, len(self._directions))
+        columns = [
+            torch.autograd.grad(gradient @ direction, weights, retain_graph=True, materialize_grads=True)[0]
+            for direction in self._directions
+        ]
+        return torch.stack(columns, dim=1).detach()
