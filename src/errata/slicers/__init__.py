@@ -9,8 +9,10 @@ from typing import Any
 
 from ..core import State
 from ..core.errors import unknown
+from .barlow import Barlow
 from .confusion import Confusion
 from .contract import BaseSlicer, Slicer, build, knows_outcome
+from .directions import Directions
 from .domino import Domino
 from .george import George
 from .gmm import Gmm
@@ -26,10 +28,12 @@ METHODS = (
     Spotlight,
     Infembed,
     InfembedRule,
+    Directions,
     Domino,
     Planespot,
     George,
     Multiaccuracy,
+    Barlow,
     Gmm,
     HighLoss,
     Confusion,
