@@ -12,16 +12,16 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "errata needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
 
-# The demo needs no torch; the tests do. Each installs only its own.
-$(VENV)/.stamp-base: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e .
+# The demo needs torch, the tests more. Each installs only its own.
+$(VENV)/.stamp-demo: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e '.[torch]'
 	touch $@
 
 $(VENV)/.stamp-test: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e '.[test]'
-	touch $@ $(VENV)/.stamp-base
+	touch $@ $(VENV)/.stamp-demo
 
-demo: $(VENV)/.stamp-base
+demo: $(VENV)/.stamp-demo
 	rm -rf $(DEMO)
 	$(BIN)/errata demo -o $(DEMO)
 

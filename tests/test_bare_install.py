@@ -73,6 +73,52 @@ def test_audit_and_apply_without_any_extra(folder: Path) -> None:
     assert (folder / "o.parquet").is_file()
 
 
+DEMO = """
+import errata.cli
+codes = []
+for words in (["demo", "-o", "scenes"], ["demo", "--example", "digits", "-o", "digits"]):
+    sys.argv = ["errata", *words]
+    try:
+        errata.cli.main()
+    except SystemExit as stop:
+        codes.append(stop.code)
+assert codes == [2, 0], codes
+"""
+
+
+def test_the_demo_without_torch_names_both_cures(tmp_path: Path) -> None:
+    done = python(DEMO, tmp_path, OPTIONAL)
+    assert done.returncode == 0, done.stderr
+    (sentence,) = done.stderr.splitlines()
+    assert "needs the package `torch`" in sentence
+    assert "pip install 'errata[torch]'" in sentence
+    assert "`--example digits`" in sentence
+    assert [path.name for path in tmp_path.iterdir()] == ["digits"]
+
+
+EXAMS = """
+import errata.cli
+codes = []
+for words in (["spotcheck"], ["settings", "cifar10"], ["settings", "scenes", "--model", "trained", "--rows", "100"],
+              ["settings", "scenes", "--rows", "2000", "--n", "900", "--method", "confusion", "-o", "runs"]):
+    sys.argv = ["errata", "bench", *words]
+    try:
+        errata.cli.main()
+    except SystemExit as stop:
+        codes.append(stop.code)
+assert codes == [2, 2, 2, 0], codes
+"""
+
+
+def test_exams_that_train_name_what_they_lack_and_the_others_run(tmp_path: Path) -> None:
+    done = python(EXAMS, tmp_path, OPTIONAL)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stderr.splitlines()) == 3
+    assert all("pip install 'errata[torch]'" in line for line in done.stderr.splitlines())
+    assert "| confusion:recommended |" in done.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+
+
 MISSING = """
 import errata
 from errata.collect import from_torch

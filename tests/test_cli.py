@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +19,7 @@ import pytest
 
 import errata
 from errata import cli
+from errata.bench.recipes import RECIPES
 
 N, D = 1000, 4
 SLICE_KEYS = {"id", "method", "name", "verdict", "threshold", "discover", "confirm", "beyond", "explained_by",
@@ -220,6 +224,42 @@ def test_representation_for_all_and_for_one(data: Path, tmp_path: Path, run: Run
     assert searched("one", "--representation", "gmm=noise") == {"spotlight": "good", "gmm": "noise"}
 
 
+def test_texts_describe_what_was_found(data: Path, tmp_path: Path, run: Run) -> None:
+    """The planted corner lies where all four columns are large."""
+    towards = np.array([[1, 1, 1, 1], [-1, -1, -1, -1], [1, -1, 1, -1]])
+    np.savez(tmp_path / "texts.npz", texts=["a far corner", "the other side", "sideways"], embedding=towards)
+    words = ["--method", "spotlight", "--texts", tmp_path / "texts.npz"]
+    done = run("audit", data / "x.npz", "-o", tmp_path / "audit", *words)
+    assert (done.code, done.err) == (0, "")
+    first = confirmed(tmp_path / "audit")[0]
+    (told,) = [e for e in first["explanations"] if e["kind"] == "descriptions"]
+    assert told["rows"][0]["text"] == "a far corner"
+    assert told["rows"][0]["average_precision"] > 5 * told["rows"][0]["base_rate"]
+    assert (told["of"], told["rows"][0]["n"]) == (3, N // 2)
+    assert "“a far corner” (" in " ".join(done.out.split())
+    assert "<td>a far corner</td>" in (tmp_path / "audit" / "report.html").read_text()
+
+
+def test_texts_that_do_not_fit_are_refused_before_the_search(
+    data: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(errata.workflow, "_run", lambda *given: pytest.fail("it was searched"))
+    for name, arrays, sentence in (
+        ("other", {"texts": ["a"], "embedding:clip": np.eye(1)}, "unknown representation `clip`"),
+        (
+            "wide",
+            {"texts": ["a"], "embedding": np.ones((1, 5))},
+            "the texts have 5 columns where `embedding:embedding`",
+        ),
+        ("none", {"texts": np.array([], dtype=str), "embedding": np.ones((0, D))}, "`texts` is empty"),
+    ):
+        np.savez(tmp_path / f"{name}.npz", **arrays)
+        done = run("audit", data / "x.npz", "-o", tmp_path / "audit", "--texts", tmp_path / f"{name}.npz")
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+        assert sentence in done.err
+        assert not (tmp_path / "audit").exists()
+
+
 def test_methods_are_listed(run: Run) -> None:
     listed = json.loads(run("methods", "--json").out)
     assert {item["name"] for item in listed} >= {"spotlight", "gmm", "confusion", "high-loss"}
@@ -389,13 +429,46 @@ def test_crossfit_searches_both_halves(data: Path, tmp_path: Path, run: Run) -> 
 
 
 def test_demo_finds_the_hidden_group(tmp_path: Path, run: Run) -> None:
-    done = run("demo", "-o", tmp_path / "demo")
+    done = run("demo", "--example", "digits", "-o", tmp_path / "demo")
     assert (done.code, done.err) == (0, "")
     last = Path(done.out.rstrip().splitlines()[-1])
     assert last == tmp_path / "demo" / "report.html"
     assert last.stat().st_size > 10_000
     words = " ".join(done.out.split())
     assert "digit 7: found and confirmed as s1 by spotlight" in words
+
+
+def test_demo_trains_a_network_with_a_blindspot_where_nothing_else_is_said(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three epochs are enough to be blind; the command takes five."""
+    pytest.importorskip("torch")
+    monkeypatch.setitem(RECIPES, "small", replace(RECIPES["small"], epochs=3))
+    heard: list[tuple[str, float]] = []
+    monkeypatch.setattr(cli, "progress_bar", lambda: nullcontext(lambda what, share: heard.append((what, share))))
+    done = run("demo", "-o", tmp_path / "demo")
+    assert (done.code, done.err) == (0, "")
+    words = " ".join(done.out.split())
+    assert re.search(r"- square present, .*: found and confirmed as s1 by (domino|gmm)", words)
+    assert [share for what, share in heard if what == "training a small network"] == pytest.approx([0, 1 / 3, 2 / 3, 1])
+    assert heard[-1] == ("gmm", 1.0)
+
+
+def test_the_bar_says_the_time_left_after_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long a step takes: an epoch can be longer than the half minute that rich looks back on."""
+    now, bars = [0.0], []
+
+    class Seen(cli.Progress):
+        def __init__(self, *columns: Any, **options: Any) -> None:
+            super().__init__(*columns, **options, get_time=lambda: now[0])
+            bars.append(self)
+
+    monkeypatch.setattr(cli, "Progress", Seen)
+    with cli.progress_bar() as progress:
+        progress("training", 0.0)
+        now[0] = 60.0
+        progress("training", 0.2)
+        assert bars[0].tasks[0].time_remaining == pytest.approx(240)
 
 
 # --- apply ---------------------------------------------------------------------------------------------------

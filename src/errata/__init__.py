@@ -3,7 +3,7 @@
 __version__ = "0.1.0"
 
 from .collect import ImageArrays, ImageBytes, ImagePaths, Texts, collect, influence, load_influence, save_influence
-from .core import Audit, ErrataError, Evaluation, InputError, Origin, Slice, Source
+from .core import Audit, Captions, ErrataError, Evaluation, InputError, Origin, Slice, Source
 from .explain import opponents, relabel_candidates
 from .slicers import SLICERS
 from .workflow import Settings, apply, audit, load, save
@@ -11,6 +11,7 @@ from .workflow import Settings, apply, audit, load, save
 __all__ = [
     "SLICERS",
     "Audit",
+    "Captions",
     "ErrataError",
     "Evaluation",
     "ImageArrays",

@@ -25,6 +25,8 @@ app = typer.Typer(
 )
 
 Many = list[str]
+# Rich needs two steps within the period to say what time is left: a whole epoch may be one, the start is the other.
+SPEED_SECONDS, SLIVER = 3600, 1e-9
 # click's UsageError, or typer's own copy of it: newer releases do not bring click, and neither exports it by name.
 USAGE_ERROR: Any = typer.BadParameter.__bases__[0]
 
@@ -56,6 +58,7 @@ def audit(
     metadata: Annotated[Many, typer.Option(metavar="COLUMN", help="A further column to explain slices with.")] = [],  # noqa: B006
     foreign: Annotated[Many, typer.Option(metavar="NAME", help="An embedding that is not the audited model's.")] = [],  # noqa: B006
     train: Annotated[Path | None, typer.Option(metavar="FILE", help="The rows the model learnt from.")] = None,
+    texts: Annotated[Path | None, typer.Option(metavar="FILE", help="A .npz of texts to describe slices by.")] = None,
     after: Annotated[list[Path], typer.Option(metavar="DIR", help="An earlier audit of the same rows.")] = [],  # noqa: B006
     alpha: Annotated[float, typer.Option(help="Chance of any false confirmation.")] = 0.05,
     delta: Annotated[float | None, typer.Option(help="Margin a slice must beat.")] = None,
@@ -69,10 +72,11 @@ def audit(
 ) -> None:
     """Find slices on half of the rows, confirm them on the other half, and write a report."""
     from . import store, workflow
-    from .collect import read
+    from .collect import read, read_texts
     from .core.confirm import Settings
 
     store.check_target(output)
+    captions = None if texts is None else read_texts(texts)
     methods = [name for given in method for name in given.split(",") if name]
     if method:
         workflow.check_methods(methods, read_options(methods, sets, representation), seed)
@@ -90,6 +94,7 @@ def audit(
             settings=settings,
             crossfit=crossfit,
             train=None if train is None else read(train),
+            texts=captions,
             progress=progress,
         )
     refer = {"path": str(source.absolute()), "metadata": metadata, "foreign": foreign} if reference else None
@@ -101,7 +106,7 @@ def demo(
     output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="The folder to write.")] = Path(
         "demo-audit"
     ),
-    example: Annotated[str, typer.Option(help="`digits`, or `scenes`, which needs torch and a minute.")] = "digits",
+    example: Annotated[str, typer.Option(help="`scenes`, which needs torch, or `digits`, which does not.")] = "scenes",
     seed: Annotated[int, typer.Option(help="Seed of the model and of the search.")] = 0,
 ) -> None:
     """Train a small model with hidden weaknesses, audit it, and say which of them the audit found."""
@@ -113,8 +118,8 @@ def demo(
     if example not in EXAMPLES:
         raise unknown("example", example, EXAMPLES)
     with progress_bar() as progress:
-        progress("training a small model", 0.0)
-        made = EXAMPLES[example](seed)
+        made = EXAMPLES[example](seed, progress)
+    with progress_bar() as progress:  # a bar of its own: its time left has nothing to do with the training's
         found = workflow.audit(made.evaluation, options=made.options, seed=seed, progress=progress)
     _finish(found, output, as_json=False, reference=None, words=answer(made, found))
 
@@ -251,8 +256,12 @@ def progress_bar() -> Iterator[Any]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    shown = Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal, speed_estimate_period=SPEED_SECONDS
+    )
+    with shown as progress:
         bar = progress.add_task("audit", total=1.0)
+        progress.update(bar, completed=SLIVER)
         yield lambda what, share: progress.update(bar, description=what, completed=share)
 
 

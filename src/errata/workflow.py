@@ -13,7 +13,7 @@ from . import __version__, store
 from .collect import read
 from .collect.influence_head import NAME as INFLUENCE
 from .collect.influence_head import with_influence
-from .core import Array, Audit, Evaluation, InputError, Slice
+from .core import Array, Audit, Captions, Evaluation, InputError, Slice
 from .core.confirm import Candidate, Result, Settings, Trial, scope_mask, select, silence, test_all
 from .core.errors import unknown
 from .core.membership import OVERLAP, jaccard
@@ -52,6 +52,7 @@ def audit(
     settings: Settings | None = None,
     crossfit: bool = False,
     train: Evaluation | None = None,
+    texts: Captions | None = None,
     progress: Progress | None = None,
 ) -> Audit:
     """Find slices on the discover rows, confirm them on the others, explain what was found.
@@ -60,10 +61,12 @@ def audit(
     together on the exam and can read this evaluation. options: {"spotlight": {"size": 0.05}}; every argument of a
     method's constructor is one. seed drives the search, never the split. crossfit also searches on the confirm
     rows and tests on the discover rows, all in one family of tests. train: the rows the model learnt from, with
-    the same representations, for methods that need them.
+    the same representations, for methods that need them. texts: candidates for describing each slice.
     """
     settings = settings or Settings()
     _check_rows(evaluation, train)
+    if texts is not None:  # `explain` would say it after the search
+        texts.check_with(evaluation)
     methods = default_methods(evaluation, options or {}) if methods is None else methods
     check_methods(methods, options or {}, seed)
     discover = discover_mask(evaluation, settings.share)
@@ -96,7 +99,7 @@ def audit(
         silence=_silence(trials, len(family)),
         slicers=slicers,
     )
-    return explain_audit(plain, seed=seed, clusters=_clusters(evaluation, discover, seed), train=train)
+    return explain_audit(plain, seed=seed, clusters=_clusters(evaluation, discover, seed), train=train, texts=texts)
 
 
 def default_methods(evaluation: Evaluation, options: Mapping[str, Any]) -> Sequence[str]:

@@ -24,7 +24,8 @@ def made_up(exam, world):
     blindspot = np.stack([cluster == 0, cluster == 1], axis=1)
     logits = np.where(blindspot.any(axis=1), -4.0, 4.0)
     facts = {"called_positive": [0.0, 0.0], "worked": world.seed % 3 != 0, "features": 6}
-    return {"logits": logits, "penultimate": X.astype(np.float16), "blindspot": blindspot}, facts
+    layer = {"penultimate": X.astype(np.float16), "influence": X.astype(np.float32)}
+    return {"logits": logits, **layer, "blindspot": blindspot}, facts
 
 
 @pytest.fixture
@@ -81,6 +82,26 @@ def test_other_options_are_judged_again(trained, tmp_path):
     assert one[0]["dr"] < other[0]["dr"]
 
 
+def test_a_method_is_judged_once_with_the_same_options_and_again_with_others(trained, monkeypatch, tmp_path):
+    """Whether they were said for the method or for its preset."""
+    judged, judge = [], spotcheck.judge
+
+    def counted(method, evaluation, blindspots, options, rule):
+        judged.append((method, options))
+        return judge(method, evaluation, blindspots, options, rule)
+
+    monkeypatch.setattr(spotcheck, "judge", counted)
+    gmm, few = "gmm:recommended", {"components": 2}
+    first = run(Exam(configs=2), [gmm], tmp_path, options={"gmm": few})
+    assert run(Exam(configs=2), [gmm], tmp_path, options={"gmm": few}) == first
+    assert run(Exam(configs=2), [gmm], tmp_path, options={gmm: few}) == first
+    assert judged == [(gmm, few)] * 2  # one a world
+    assert run(Exam(configs=2), [gmm], tmp_path, options={gmm: {"components": 3}}) != first
+    assert judged[2:] == [(gmm, {"components": 3})] * 2
+    run(Exam(configs=2), [gmm], tmp_path)
+    assert judged[4:] == [(gmm, {})] * 2
+
+
 def test_worlds_that_never_work_are_given_up(monkeypatch, tmp_path):
     monkeypatch.setattr(spotcheck, "trained_world", lambda exam, world: ({}, {"worked": False}))
     with pytest.raises(InputError, match="no model of world 0 had its blindspots"):
@@ -115,6 +136,8 @@ def test_all_is_every_method_in_both_presets():
         (["--method", "spotligt"], "did you mean `spotlight`"),
         (["--method", ","], "`--method` is empty"),
         (["--method", "gmm", "--set", "gmm.components"], "`--set` takes METHOD.KEY=VALUE"),
+        (["--method", "gmm", "--set", "domino.slices=3"], "unknown method in an option `domino`"),
+        (["--method", "gmm", "--json", "nowhere/rows.json"], "there is no folder `nowhere`"),
     ],
 )
 def test_bad_exams_are_one_sentence(words, sentence, monkeypatch, capsys, tmp_path):

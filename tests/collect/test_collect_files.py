@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from errata.collect import ImageBytes, ImagePaths, read
+from errata.collect import ImageBytes, ImagePaths, read, read_texts
 from errata.core import InputError
 
 PROBS = np.array([[0.9, 0.1], [0.3, 0.7], [0.6, 0.4], [0.2, 0.8]])
@@ -221,3 +221,41 @@ def test_parquet_reads_only_the_columns_it_needs(tmp_path):
     assert list(ev.metadata) == ["age"]
     with pytest.raises(InputError, match="`huge` must have one number or text a row"):
         read(parquet(tmp_path, table), metadata=["huge"])
+
+
+# --- candidate texts -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("array", "name"), [("embedding", "embedding"), ("embedding:clip", "clip")])
+def test_texts_with_their_embeddings(tmp_path, array, name):
+    found = read_texts(npz(tmp_path, texts=["a dog", "snow"], **{array: np.eye(2)}))
+    assert (found.texts, found.representation) == (("a dog", "snow"), name)
+    assert found.embeddings.tolist() == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [
+        ({"texts": ["a"]}, "must hold `texts` .m,. and one of .*; got `texts`"),
+        ({"embedding": np.eye(2)}, "got `embedding`"),
+        ({"texts": ["a"], "embedding": np.eye(1), "embedding:clip": np.eye(1)}, "`embedding`, `embedding:clip`"),
+        ({}, "got nothing"),
+        ({"text": ["a"], "embedding": np.eye(1)}, "unknown array in `results.npz`: `text`; did you mean `texts`"),
+        ({"texts": ["a", "b"], "embedding": np.eye(3)}, r"must have shape \(2, d\), one row a text; got \(3, 3\)"),
+        ({"texts": np.array([], dtype=str), "embedding": np.ones((0, 2))}, "`texts` is empty"),
+        ({"texts": np.array(["a", 1], dtype=object), "embedding": np.eye(2)}, "`texts` in .* is an object array"),
+    ],
+)
+def test_texts_that_cannot_be_read(tmp_path, arrays, words):
+    with pytest.raises(InputError, match=words):
+        read_texts(npz(tmp_path, **arrays))
+
+
+def test_texts_come_from_an_npz(tmp_path):
+    with pytest.raises(InputError, match=r"must end in .npz; got `.csv`"):
+        read_texts(csv(tmp_path, "texts\nsnow\n"))
+    with pytest.raises(InputError, match="there is no file"):
+        read_texts(tmp_path / "nothing.npz")
+    (tmp_path / "broken.npz").write_bytes(b"PK\x03\x04 and then nothing")
+    with pytest.raises(InputError, match="damaged or not what its name says"):
+        read_texts(tmp_path / "broken.npz")

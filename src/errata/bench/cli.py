@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ..core import InputError
+from ..core import require
+from .files import check_json, write_rows
+from .methods import expand
+from .settings_cli import command as settings
 
 app = typer.Typer(help="Exams: how good are the methods?", no_args_is_help=False)
 
@@ -38,32 +40,24 @@ def spotcheck(
 ) -> None:
     """Models with planted blindspots: how many does each method find?"""
     from ..cli import progress_bar, read_options
+    from ..workflow import check_methods
     from .spotcheck import Exam, run
 
     exam = Exam(scale, configs, seed, size, device, jobs)
     methods = expand(method)
+    options = read_options(methods, sets, [])
+    check_methods(methods, options, seed)
+    check_json(as_json)
+    require("torch", "torch")
     folder = output or Path("bench-results") / f"spotcheck-{scale}-{exam.size}px-seed{seed}"
     with progress_bar() as progress:
-        rows = run(exam, methods, folder, options=read_options(methods, sets, []), progress=progress)
+        rows = run(exam, methods, folder, options=options, progress=progress)
     typer.echo(f"{exam.name}; {configs} worlds, {rows[0]['replaced']} replaced; seed {seed}")
     typer.echo(as_table(rows))
-    if as_json is not None:
-        as_json.write_text(json.dumps({"rows": rows}, indent=1) + "\n")
+    write_rows(as_json, rows)
 
 
-def expand(given: Sequence[str]) -> list[str]:
-    """`all` is every method in both presets; else the names as they are."""
-    from ..slicers import make, registry
-
-    names = [name for part in given for name in part.split(",") if name]
-    if "all" in names:
-        names = [f"{name}:{preset}" for name, cls in registry().items() for preset in ("as_published", "recommended")
-                 if preset in cls.presets]  # fmt: skip
-    if not names:
-        raise InputError("`--method` is empty; name at least one, or `all`")
-    for name in names:
-        make(name)
-    return names
+app.command("settings")(settings)
 
 
 def as_table(rows: Sequence[dict[str, Any]]) -> str:

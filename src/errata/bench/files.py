@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,3 +31,15 @@ def hold_one_exam(path: Path, facts: str) -> None:
         write(path, facts.encode())
     elif path.read_text() != facts:
         raise InputError(f"`{path.parent}` holds another exam ({path.read_text()}); name another folder")
+
+
+def check_json(path: Path | None) -> None:
+    """Before hours of work: the rows can be written where they were asked for."""
+    if path is not None and (path.is_dir() or not path.parent.is_dir()):
+        what = "is a folder" if path.is_dir() else f"cannot be written: there is no folder `{path.parent}`"
+        raise InputError(f"`--json {path}` {what}; name a file in a folder that exists")
+
+
+def write_rows(path: Path | None, rows: Sequence[dict[str, Any]]) -> None:
+    if path is not None:
+        write(path, (json.dumps({"rows": list(rows)}, indent=1) + "\n").encode())

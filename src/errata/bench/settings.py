@@ -13,17 +13,21 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from ..collect.influence_head import NAME as INFLUENCE
+from ..collect.influence_head import with_influence
 from ..core import Array, Evaluation, InputError, Source
 from ..core.errors import unknown
 from ..core.gaps import wilson
 from ..slicers import make
 from . import metrics
 from .files import hold_one_exam, write, write_npz
+from .methods import options_of
 from .tables import Table, Train, train_logistic, train_network
 
 __all__ = [
@@ -32,7 +36,7 @@ __all__ = [
 ]  # fmt: skip
 
 Kind = Literal["rare", "correlation", "noisy"]
-Progress = Callable[[str], None]
+Progress = Callable[[str, float], None]  # what is being done, and the share done
 
 SHARES = {"train": 0.7, "valid": 0.1, "test": 0.2}
 WORSE = 0.05  # by so much the accuracy inside must be below that outside, between the nearer ends of the intervals
@@ -270,18 +274,26 @@ def run(
     progress: Progress | None = None,
 ) -> list[dict[str, Any]]:
     """Prepare and judge what is missing, and return one row a kind and method. Without `train`, synthetic models."""
-    plan, tell = plan or Plan(), progress or (lambda what: None)
+    plan, model = plan or Plan(), "synthetic" if train is None else "trained"
+    asked = {kind: candidates(table, kind, plan)[: plan.tries] for kind in kinds}
     folder.mkdir(parents=True, exist_ok=True)
     _same_exam(table, plan, train, folder)
     rows = []
-    for kind in kinds:
-        paths, dropped = _prepared(table, kind, plan, train, folder, tell)
-        for method in methods:
-            scores = [_judged(table, path, method, plan, (options or {}).get(method, {})) for path in paths]
-            tell(f"{kind}: {method}")
-            model = "synthetic" if train is None else "trained"
+    for k, kind in enumerate(kinds):
+        tell = partial(_tell, progress, k, len(kinds))
+        paths, dropped = _prepared(asked[kind], plan, train, folder, tell)
+        for j, method in enumerate(methods):
+            tell(f"{kind}: {method}", (1 + j / len(methods)) / 2)
+            given = options_of(method, options or {})
+            scores = [_judged(table, path, method, plan, given) for path in paths]
             rows.append(_row(method, kind, model, scores, dropped))
     return rows
+
+
+def _tell(progress: Progress | None, k: int, kinds: int, what: str, share: float) -> None:
+    """`share` of kind k: the first half its models, the second its methods."""
+    if progress is not None:
+        progress(what, (k + share) / kinds)
 
 
 def candidates(table: Table, kind: str, plan: Plan) -> list[Setting]:
@@ -304,23 +316,26 @@ def candidates(table: Table, kind: str, plan: Plan) -> list[Setting]:
         except InputError as error:  # of this cell of the grid only
             last = str(error)
     if not made:
-        raise InputError(f"table `{table.name}` allows no setting of kind `{kind}`: {last or 'it has no attributes'}")
+        last = last or "it has no attributes"
+        raise InputError(f"table `{table.name}` allows no setting of kind `{kind}`: {last}, or leave this kind out")
     return made
 
 
 def _prepared(
-    table: Table, kind: str, plan: Plan, train: Train | None, folder: Path, tell: Progress
+    asked: Sequence[Setting], plan: Plan, train: Train | None, folder: Path, tell: Progress
 ) -> tuple[list[Path], int]:
-    """Files of the settings whose models are as bad as planned, and how many were not."""
+    """Files of the settings of one kind whose models are as bad as planned, and how many were not."""
     paths: list[Path] = []
     dropped = 0
     model = "synthetic" if train is None else "trained"
-    for i, setting in enumerate(candidates(table, kind, plan)[: plan.tries]):
+    for i, setting in enumerate(asked):
         if len(paths) == plan.settings:
             break
-        path = folder / f"{model}-{kind}-{i:03d}.npz"
+        path = folder / f"{model}-{setting.kind}-{i:03d}.npz"
         if not path.exists():
-            tell(f"{kind} {setting.name} {setting.strength:g}: {model} model")
+            # Models may be dropped until the tries are used up: the nearer of the two ends.
+            done = max(len(paths) / plan.settings, i / len(asked))
+            tell(f"{setting.kind} {setting.name} {setting.strength:g}: {model} model", done / 2)
             write_npz(path, prepare(setting, train, plan.seed + i))
         if any(facts_of(path)["kept"]):
             paths.append(path)
@@ -341,6 +356,8 @@ def _judged(table: Table, path: Path, method: str, plan: Plan, options: Mapping[
         arrays = {name: stored[name] for name in stored.files if name != "facts"}
     slicer = make(method, seed=plan.seed, options=options)
     given = evaluation(table, arrays, plan.own)
+    if getattr(slicer, "representation", None) == INFLUENCE:
+        given, _ = with_influence(given, rows=~arrays["test"])
     scored = score(slicer, given, arrays["test"], arrays["slices"], top=plan.top, seed=plan.seed)
     found = {"options": dict(options), **asdict(scored)}
     write(file, json.dumps(found).encode())
@@ -369,7 +386,7 @@ def facts_of(path: Path) -> dict[str, Any]:
 def _same_exam(table: Table, plan: Plan, train: Train | None, folder: Path) -> None:
     """A folder holds one exam of one table; its number of settings may grow, and other methods may join."""
     facts = {key: value for key, value in asdict(plan).items() if key not in ("settings", "tries", "own")}
-    facts |= {"table": table.name, "rows": len(table), "model": "synthetic"}
+    facts |= {"table": table.name, "rows": len(table), "fingerprint": table.fingerprint, "model": "synthetic"}
     if train is not None:
         recipe = getattr(train, "keywords", {})
         facts["model"] = f"{getattr(train, 'func', train).__name__} {json.dumps(recipe, sort_keys=True)}"

@@ -7,18 +7,19 @@ left out of the table; it stands where the literature has CLIP, which cannot be 
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ..core import Array, InputError
+from ..core import Array, InputError, require
 from ..core.errors import unknown
 from .scenes import sample_scenes, sample_world
 from .worlds import TARGET
@@ -34,7 +35,8 @@ TAUGHT = 0.4  # share of the rows that teach the representation and are then lef
 EPOCHS = 4
 ANIMALS = ("bird", "cat", "deer", "dog", "frog", "horse")
 AGES = (0, 18, 30, 45, 60, 200)
-MANY = 20  # values of a column above which it is no attribute
+MANY = 20  # values of a column above which it is no attribute,
+MOST_WORDS = 200  # and values of text above which it is no feature
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +65,15 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.target)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of what settings are made from; a folder of answers is no use to a file that has changed."""
+        digest = hashlib.blake2b(digest_size=8)
+        for name, column in {"": self.target, **self.attributes}.items():
+            digest.update(name.encode() + np.packbits(column.astype(bool)).tobytes())
+        digest.update(np.ascontiguousarray(self.features, dtype=np.float64).tobytes())
+        return digest.hexdigest()
 
     def attribute(self, name: str) -> Array:
         if name not in self.attributes:
@@ -97,7 +108,7 @@ def cifar10(
 ) -> Table:
     """Animal or vehicle? Attributes: the ten classes, and three properties of the pixels that cross the target."""
     frame = _sampled(_parquet(folder, "cifar10.parquet"), rows, seed)
-    images = _kept(cache, f"cifar10-{len(frame)}-{seed}-images", lambda: _decoded(frame["image"]))
+    images = _kept(cache, f"cifar10-{len(frame)}-{seed}-images", lambda: decoded(frame["image"]))
     names, fine = np.unique(frame["label"].to_numpy(str), return_inverse=True)
     rest, features = _taught(images, fine, seed, cache, f"cifar10-{len(frame)}-{seed}")
     images, fine = images[rest], fine[rest]
@@ -109,7 +120,7 @@ def cifar10(
 def utkface(folder: Path | None = None, *, rows: int | None = None, seed: int = 0, cache: Path | None = None) -> Table:
     """A woman or a man? Attributes: bands of age and groups of race, as the data set names them."""
     frame = _sampled(_parquet(folder, "utkface64.parquet"), rows, seed)
-    images = _kept(cache, f"utkface-{len(frame)}-{seed}-images", lambda: _decoded(frame["image"]))
+    images = _kept(cache, f"utkface-{len(frame)}-{seed}-images", lambda: decoded(frame["image"]))
     band = np.digitize(frame["age"].to_numpy(), AGES[1:-1])
     races, race = np.unique(frame["race"].to_numpy(str), return_inverse=True)
     target = (frame["gender"].to_numpy(str) == "female").astype(np.int64)
@@ -137,25 +148,34 @@ def from_frame(frame: DataFrame, target: str, attributes: Sequence[str], *, name
     """A user's own table. Attributes of several values become one a value; all other columns are the features."""
     import pandas as pd
 
-    for column in (target, *attributes):
-        if column not in frame.columns:
-            raise unknown("column", column, map(str, frame.columns))
-    values = np.unique(frame[target].dropna())
-    if len(values) != 2 or frame[target].isna().any():
-        raise InputError(f"`{target}` must have two values and none missing; got {len(values)} values")
-    one_each: dict[str, Array] = {}
-    for column in attributes:
-        one_each |= _indicators(frame[column], column)
+    answers, marks = from_columns(frame, target, attributes)
     rest = frame.drop(columns=[target, *attributes])
     if rest.shape[1] == 0:
         raise InputError("no columns are left for the features: a model needs something besides target and attributes")
+    for column in rest.select_dtypes(exclude=["number", "bool"]):
+        if rest[column].nunique() > MOST_WORDS:
+            raise InputError(f"column `{column}` has {rest[column].nunique():,} different texts; drop it or bin it")
     rest = pd.get_dummies(rest, dtype=float)
     X = rest.to_numpy(dtype=np.float64)
     if not np.isfinite(X).all():
         column = rest.columns[~np.isfinite(X).all(axis=0)][0]
         raise InputError(f"column `{column}` has missing or infinite values; drop it or impute first")
     X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
-    return Table(name, (frame[target] == values[1]).to_numpy(np.int64), one_each, X, "standardised columns")
+    return Table(name, answers, marks, X, "standardised columns")
+
+
+def from_columns(frame: DataFrame, target: str, attributes: Sequence[str]) -> tuple[Array, dict[str, Array]]:
+    """(n,) 0 or 1, where 1 is the larger of the target's two values, and the attributes as name -> (n,) bool."""
+    for column in (target, *attributes):
+        if column not in frame.columns:
+            raise unknown("column", column, map(str, frame.columns))
+    values = np.unique(frame[target].dropna())
+    if len(values) != 2 or frame[target].isna().any():
+        raise InputError(f"`{target}` must have two values and none missing; got {len(values)} values")
+    marks: dict[str, Array] = {}
+    for column in attributes:
+        marks |= _indicators(frame[column], column)
+    return (frame[target] == values[1]).to_numpy(np.int64), marks
 
 
 def _indicators(column: Series[Any], name: str) -> dict[str, Array]:
@@ -171,6 +191,7 @@ def train_network(
     images: Array, *, network: str = "small", epochs: int = 10, batch: int = 128, lr: float = 1e-3, seed: int = 0
 ) -> Train:
     """A network of `errata.train` on pictures (n, px, px, 3); the representation is its penultimate layer."""
+    require("torch", "torch")
     return partial(_train_network, images, network=network, epochs=epochs, batch=batch, lr=lr, seed=seed)
 
 
@@ -214,8 +235,8 @@ def _sampled(frame: DataFrame, rows: int | None, seed: int) -> DataFrame:
     return frame.iloc[order].reset_index(drop=True)
 
 
-def _decoded(column: Series[Any]) -> Array:
-    """(n, px, px, 3) uint8."""
+def decoded(column: Sequence[bytes] | Series[Any]) -> Array:
+    """(n, px, px, 3) uint8 from JPEG or PNG bytes."""
     from PIL import Image
 
     images = np.empty((len(column), PX, PX, 3), dtype=np.uint8)

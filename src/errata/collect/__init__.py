@@ -11,7 +11,7 @@ from typing import Any
 from ..core import Evaluation, InputError
 from ..core.errors import unknown
 from .estimator import from_estimator
-from .files import read
+from .files import read, read_texts
 from .influence import influence, load_influence, restore_influence, save_influence
 from .influence_head import HeadInfluence
 from .media import ImageArrays, ImageBytes, ImagePaths, Texts
@@ -31,6 +31,7 @@ __all__ = [
     "influence",
     "load_influence",
     "read",
+    "read_texts",
     "restore_influence",
     "save_influence",
 ]

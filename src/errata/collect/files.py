@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from ..core import Array, Evaluation, InputError
+from ..core import Array, Captions, Evaluation, InputError
 from ..core.errors import unknown
 from .columns import KNOWN, PREFIXES, Reading, build, check_asked, has_prefix
 from .tables import check_names, from_arrow, is_wanted
@@ -55,14 +55,36 @@ def _check_file(path: Path, suffixes: Sequence[str]) -> None:
         raise InputError(f"`{path}` is empty; write it again")
 
 
-def _read_npz(path: Path, reading: Reading) -> Evaluation:
+def read_texts(path: str | Path) -> Captions:
+    """Candidate texts from an `.npz` with `texts` (m,) and `embedding` or `embedding:NAME` (m, d)."""
+    path = Path(path)
+    _check_file(path, (".npz",))
+    with _opened(path) as archive:
+        spaces = [name for name in archive.files if name == "embedding" or has_prefix(name, ("embedding:",))]
+        for name in archive.files:
+            if name != "texts" and name not in spaces:
+                raise unknown(f"array in `{path.name}`:", name, ("texts", "embedding", "embedding:"))
+        if "texts" not in archive.files or len(spaces) != 1:
+            raise InputError(
+                f"`{path.name}` must hold `texts` (m,) and one of `embedding` or `embedding:NAME` (m, d); "
+                f"got {', '.join(f'`{name}`' for name in archive.files) or 'nothing'}"
+            )
+        texts, embeddings = _array(path, archive, "texts"), _array(path, archive, spaces[0])
+    return Captions(texts, embeddings, spaces[0].partition(":")[2] or spaces[0])
+
+
+def _opened(path: Path) -> Any:
     try:
         archive = np.load(path, allow_pickle=False)
     except BROKEN as error:
         raise _damaged(path, error) from error
     if not isinstance(archive, np.lib.npyio.NpzFile):
         raise InputError(f"`{path}` is a single array, not an npz; save it with np.savez and a name for each array")
-    with archive:
+    return archive
+
+
+def _read_npz(path: Path, reading: Reading) -> Evaluation:
+    with _opened(path) as archive:
         check_asked(archive.files, reading)
         for name in archive.files:
             if name not in ARRAYS and name not in reading.metadata and not has_prefix(name):

@@ -16,7 +16,7 @@ from .influence_head import HeadInfluence, Options
 from .influence_layers import LayersInfluence, Loss
 from .outcomes import are_shares, plain
 from .progress import bar
-from .torch_model import from_torch
+from .torch_model import from_torch, without
 
 if TYPE_CHECKING:
     import torch
@@ -37,6 +37,7 @@ def influence(
     tolerance: float = 1e-5,
     rows: int | None = 5000,
     seed: int = 0,
+    metadata: Sequence[str] = (),
     device: torch.device | str | None = None,
     memory: int | None = None,
     folder: str | Path | None = None,
@@ -48,6 +49,7 @@ def influence(
     ends with it; "all" for every parameter. loss: (logits, labels) -> (b,); left out, cross-entropy or squared error.
     steps, rank: P and D of the paper. rows: about so many, in whole batches chosen by seed; None: all.
     memory: bytes of graphs kept between products; beside them it takes 4 (steps + rank) bytes a parameter.
+    metadata: keys of dict batches that are not the model's, as in `collect`.
     folder: where a run that is killed leaves its steps, for the next one to go on from.
     """
     require("torch", "torch")
@@ -55,7 +57,7 @@ def influence(
 
     model = unwrap(model)
     options = Options(steps, rank, tolerance, damping, rows, seed)
-    batches = _some(loader, options)
+    batches = _some(without(loader, (metadata,) if isinstance(metadata, str) else metadata), options)
     named = None if layers == "all" else [layers] if isinstance(layers, str) else layers
     if layers is None:
         head, closed = _head(model, batches[0], device)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -73,7 +73,30 @@ def from_torch(
             if gathered.batches == 1:
                 tell(f"representation: {_described(tap.layer, layer)}")
         evaluation = gathered.evaluation("penultimate" if layer is None else layer, origin)
-    return evaluation if influence is None else influence.embed(evaluation, model, loader, device, progress)
+    return (
+        evaluation
+        if influence is None
+        else influence.embed(evaluation, model, without(loader, names), device, progress)
+    )
+
+
+class _Without:
+    """A loader whose dict batches lack some keys."""
+
+    def __init__(self, loader: Iterable[Any], names: Collection[str]):
+        self._loader, self._names = loader, names
+
+    def __iter__(self) -> Iterator[Any]:
+        for raw in self._loader:
+            yield {key: raw[key] for key in raw if key not in self._names} if isinstance(raw, Mapping) else raw
+
+    def __len__(self) -> int:
+        return len(self._loader)  # type: ignore[arg-type]  # whoever asks expects a TypeError where it has none
+
+
+def without(loader: Iterable[Any], metadata: Collection[str]) -> Iterable[Any]:
+    """The loader with what the model takes, and nothing of what is only known of the rows."""
+    return _Without(loader, metadata) if metadata else loader
 
 
 def _run(model: Any, batch: Batch, device: Any, loss: Loss | None, gathered: _Gathered, tap: Any) -> None:

@@ -1,6 +1,7 @@
 """The spine: what is audited (`Evaluation`), what is found (`Slice`, `Audit`), and how it is confirmed."""
 
 from .audit import Audit, Confirmed, Explanation, Found, Overall, Slice
+from .captions import Captions
 from .errors import ErrataError, InputError, MissingExtra, MissingInput, require
 from .evaluation import Evaluation, Origin, Source
 from .media import Media
@@ -10,6 +11,7 @@ from .state import State
 __all__ = [
     "Array",
     "Audit",
+    "Captions",
     "Confirmed",
     "ErrataError",
     "Evaluation",

@@ -39,8 +39,8 @@ def jaccard(a: Array, b: Array) -> float:
 def standing_out(hard: Array, losses: Array, least: float = 3.0) -> Array:
     """Columns of (n, s) hard sets whose mean loss lies `least` standard errors above the mean of all.
 
-    At least one, where there are any. A filter on the rows that were searched, where chance stands out too: it drops what is plainly no finding,
-    and confirms nothing.
+    At least one, where there are any. A filter on the rows that were searched, where chance stands out too: it drops
+    what is plainly no finding, and confirms nothing.
     """
     if not hard.shape[1]:
         return np.empty(0, dtype=np.int64)

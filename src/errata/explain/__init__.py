@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..core import Array, Audit, Evaluation, Explanation, InputError, Slice
+from ..core import Array, Audit, Captions, Evaluation, Explanation, InputError, Slice
 from . import columns as columns_
 from .columns import Column, Skipped
+from .descriptions import describe_slice
 from .exemplars import exemplars
 from .names import best_name, candidates, unique
 from .opponents import REPRESENTATION, can_explain, coherence, opponents, training_rows
@@ -20,18 +21,28 @@ from .view import View, view_of
 __all__ = ["explain", "opponents", "relabel_candidates"]
 
 
-def explain(audit: Audit, *, seed: int = 0, clusters: Array | None = None, train: Evaluation | None = None) -> Audit:
+def explain(
+    audit: Audit,
+    *,
+    seed: int = 0,
+    clusters: Array | None = None,
+    train: Evaluation | None = None,
+    texts: Captions | None = None,
+) -> Audit:
     """The audit with names and explanations for every slice; what has no input is left out.
 
     clusters: (n,) int, the cluster of each row in some plain clustering, drawn beside the slices. train: the rows the
-    model learnt from, for opponents and helpers, where both have influence embeddings.
+    model learnt from, for opponents and helpers, where both have influence embeddings. texts: candidates for
+    describing each slice.
     """
     if clusters is not None and clusters.shape != audit.discover.shape:
         raise InputError(
             f"`clusters` must have one whole number a row, shape {audit.discover.shape}; got shape {clusters.shape}"
         )
     tasks = dict(audit.evaluation.tasks())
-    shared = _prepare(audit, tasks, train)
+    if texts is not None:
+        texts.check_with(audit.evaluation)
+    shared = _prepare(audit, tasks, train, texts)
     explained = [_explain_slice(view_of(audit, found, tasks), shared, seed) for found in audit.slices]
     slices = _named(explained)
     whole = _of_the_audit(audit, slices, tasks, clusters)
@@ -48,9 +59,12 @@ class _Shared:
     metadata: tuple[Column | Skipped, ...]
     classes: Mapping[str, Mapping[str, Column]]  # task -> "labels" and "predictions", where there are any
     train: Evaluation | None  # where its influence can be told
+    texts: Captions | None
 
 
-def _prepare(audit: Audit, tasks: Mapping[str, Evaluation], train: Evaluation | None) -> _Shared:
+def _prepare(
+    audit: Audit, tasks: Mapping[str, Evaluation], train: Evaluation | None, texts: Captions | None
+) -> _Shared:
     evaluation = audit.evaluation
     metadata = [columns_.encode(name, column, audit.discover) for name, column in evaluation.metadata.items()]
     wanted = {found.task for found in audit.slices}
@@ -59,6 +73,7 @@ def _prepare(audit: Audit, tasks: Mapping[str, Evaluation], train: Evaluation | 
         metadata=tuple(metadata),
         classes={name: _class_columns(task, audit.discover) for name, task in tasks.items() if name in wanted},
         train=train if can_explain(evaluation, train) else None,
+        texts=texts,
     )
 
 
@@ -82,6 +97,8 @@ def _explain_slice(view: View, shared: _Shared, seed: int) -> Slice:
         made.append(metadata_profile(view, shared.metadata))
     if shared.words is not None:
         made.append(token_profile(view, shared.words))
+    if shared.texts is not None:
+        made.append(describe_slice(view, shared.texts))
     if REPRESENTATION in view.evaluation.representations:
         made.append(coherence(view, seed))
     if shared.train is not None:

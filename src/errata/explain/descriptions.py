@@ -12,55 +12,73 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.metrics import average_precision_score
 
-from ..core import Array, Explanation, InputError
+from ..core import Array, Captions, Explanation, InputError
 from ..core.membership import threshold
 from ..core.rows import Matrix, blocks
+from .view import View
 
 MOST = 10
 
 Reference = Literal["class", "all positives"]
 
 
+def describe_slice(view: View, captions: Captions) -> Explanation:
+    """The texts that tell a slice of an audit from its class."""
+    evaluation = view.evaluation
+    assert evaluation.labels is not None
+    found = describe(
+        view.slice.weights,
+        evaluation.labels,
+        evaluation.representations[captions.representation],
+        captions,
+        chosen=view.chosen,
+        members=view.inside,
+        measured=view.measured & (view.inside | view.rest),
+    )
+    name = evaluation.class_name(found.data["majority"])
+    return Explanation("descriptions", {**found.data, **view.roles, "class": name})
+
+
 def describe(
     weights: Array,
     labels: Array,
     embeddings: Matrix,
-    texts: list[str],
-    text_embeddings: Array,
+    captions: Captions,
     *,
-    discover: Array | None = None,
+    chosen: Array | None = None,
+    members: Array | None = None,
+    measured: Array | None = None,
     reference: Reference = "class",
     most: int = MOST,
 ) -> Explanation:
-    """The texts that tell a slice from its class, chosen on discover rows, measured on the others.
+    """The texts that tell a slice from its class, chosen on some rows, measured on others.
 
-    weights: (n,) of the slice; labels: (n,) class indices; embeddings: (n, d); text_embeddings: (m, d).
-    discover: (n,) bool; without it all rows choose and nothing is measured. reference: what the slice's mean is
+    weights: (n,) of the slice; labels: (n,) class indices; embeddings: (n, d). chosen: (n,) bool, such as the discover
+    rows; without it all rows choose and nothing is measured. members: (n,) bool; by default as many as the weights
+    sum to. measured: (n,) bool; by default the rows that did not choose. reference: what the slice's mean is
     compared with, the class most of its weight lies in, or the rows with label 1 as in the code of 2021.
     """
-    _check(weights, labels, embeddings, texts, text_embeddings, reference)
-    chosen = np.ones(len(weights), dtype=bool) if discover is None else np.asarray(discover, dtype=bool)
+    _check(weights, labels, embeddings, captions, reference)
+    chosen = np.ones(len(weights), dtype=bool) if chosen is None else np.asarray(chosen, dtype=bool)
+    members = weights >= threshold(weights[chosen]) if members is None else members
     majority = _majority(weights * chosen, labels)
     compared = labels == (majority if reference == "class" else 1)
     columns = np.stack([weights * chosen, compared & chosen], axis=1)
-    directions = unit(np.asarray(text_embeddings, dtype=np.float64))
+    directions = unit(captions.embeddings.astype(np.float64))
     scores = _offset(embeddings, columns) @ directions.T
     best = np.argsort(-scores, kind="stable")[:most]
-    measured = _measured(weights >= threshold(weights[chosen]), ~chosen, unit_products(embeddings, directions[best]))
+    told = _measured(members, ~chosen if measured is None else measured, unit_products(embeddings, directions[best]))
     data: dict[str, Any] = {
-        "chosen_on": "all" if discover is None else "discover",
-        "measured_on": None if discover is None else "confirm",
         "reference": reference,
         "majority": majority,
-        "of": len(texts),
-        "rows": [{"text": texts[j], "score": float(scores[j]), **measured(i)} for i, j in enumerate(best)],
+        "representation": captions.representation,
+        "of": len(captions),
+        "rows": [{"text": captions.texts[j], "score": float(scores[j]), **told(i)} for i, j in enumerate(best)],
     }
     return Explanation("descriptions", data)
 
 
-def _check(
-    weights: Array, labels: Array, embeddings: Matrix, texts: list[str], text_embeddings: Array, reference: str
-) -> None:
+def _check(weights: Array, labels: Array, embeddings: Matrix, captions: Captions, reference: str) -> None:
     n, d = embeddings.shape
     if reference not in ("class", "all positives"):
         raise InputError(f"`reference` must be `class` or `all positives`; got {reference!r}")
@@ -68,10 +86,10 @@ def _check(
         raise InputError(
             f"`weights` and `labels` must have one value a row, shape ({n},); got {weights.shape}, {labels.shape}"
         )
-    if text_embeddings.shape != (len(texts), d):
+    if captions.embeddings.shape[1] != d:
         raise InputError(
-            f"`text_embeddings` must have one row a text and the columns of `embeddings`, shape ({len(texts)}, {d}); "
-            f"got {text_embeddings.shape}; embed both with the same model"
+            f"the texts have {captions.embeddings.shape[1]} columns where the rows have {d}; "
+            "embed both with the same model"
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ..core import Audit, Slice
-from . import marks, numbers, overview, parts, sentences
+from . import causes, marks, numbers, overview, parts, sentences
 from .pictures import BUDGET, Pictures
 
 SHOWN = 5  # confirmed slices before the fold
@@ -37,6 +37,7 @@ def page(audit: Audit) -> dict[str, Any]:
     rows = [_row(audit, found, axis, strips[found.id], numbered[found.id]) for found in audit.slices]
     for row, found in zip(rows, audit.slices, strict=True):
         row["groups"] = parts.exemplar_groups(audit, found, pictures)
+        row["causes"] = causes.causes(audit, found, pictures)
     confirmed = [row for row in rows if row["verdict"] == "confirmed"]
     return {
         "title": overview.title(audit, seen),
@@ -52,6 +53,7 @@ def page(audit: Audit) -> dict[str, Any]:
         "not_confirmed": [row for row in rows if row["verdict"] == "not confirmed"],
         "too_few": [row for row in rows if row["verdict"] == "too few to tell"],
         "silence": audit.silence,
+        "relabel": causes.relabel(audit),
         "plots": [marks.size_plot(data, numbered) for data in parts.of_audit(audit, "sizes")],
         "made": made(audit),
         "pictures": pictures.symbols,
@@ -84,6 +86,7 @@ def _row(audit: Audit, found: Slice, axis: marks.Axis, strip: list[dict[str, Any
         "classes": parts.class_parts(found),
         "metadata": parts.metadata_parts(found),
         "tokens": parts.token_parts(found),
+        "descriptions": parts.description_parts(found),
         "extra": [e.kind for e in parts.extra(found)],
     }
 

@@ -12,6 +12,7 @@ from .pictures import Pictures
 STRIP = 6
 STRIP_TEXTS = 3
 PROFILE_ROWS = 6
+DESCRIPTIONS = 5
 LEAST_POINTS = 2.0  # a column that differs by less is not worth a line
 SHORT, LONG = 150, 320  # characters of a text
 
@@ -195,6 +196,32 @@ def token_parts(found: Slice) -> dict[str, Any] | None:
     return {"rows": rows, "length": sentences.lengths(data["length"])}
 
 
+def description_parts(found: Slice) -> dict[str, Any] | None:
+    """The nearest texts, each with how well nearness to it retrieves the members."""
+    data = explanation(found, "descriptions")
+    if data is None:
+        return None
+    rows = [
+        {
+            "text": clipped(row["text"], SHORT),
+            "score": numbers.quantity(row["score"]),
+            "precision": numbers.quantity(row["average_precision"]),
+            "base": numbers.quantity(row["base_rate"]),
+        }
+        for row in sentences.towards(data)[:DESCRIPTIONS]
+    ]
+    return {"rows": rows, "note": sentences.descriptions(data)}
+
+
+def nearest_texts(found: Slice) -> str:
+    """The same for a terminal, in one sentence."""
+    data = explanation(found, "descriptions")
+    if data is None:
+        return ""
+    rows = [{**row, "text": clipped(row["text"], SHORT)} for row in data["rows"]]
+    return sentences.nearest_texts({**data, "rows": rows})
+
+
 def name_score(found: Slice) -> str:
     data = explanation(found, "name")
     return "" if data is None else sentences.name_score(data)
@@ -202,5 +229,5 @@ def name_score(found: Slice) -> str:
 
 def extra(found: Slice) -> list[Explanation]:
     """Explanations that this page has no part for; it names them instead of hiding them."""
-    known = {"exemplars", "classes", "metadata", "tokens", "name"}
+    known = {"exemplars", "classes", "metadata", "tokens", "descriptions", "name", "coherence", "opponents"}
     return [e for e in found.explanations if e.kind not in known]

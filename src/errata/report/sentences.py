@@ -185,6 +185,31 @@ def name_score(data: Mapping[str, Any]) -> str:
     )
 
 
+def towards(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The texts that lie nearer to a slice than to its class."""
+    return [row for row in data["rows"] if row["score"] > 0]
+
+
+def descriptions(data: Mapping[str, Any]) -> str:
+    """How the nearest texts were chosen and measured."""
+    chosen = "discover rows" if data["chosen_on"] == "discover" else "all rows, since few members were searched"
+    n = numbers.count(data["rows"][0]["n"])
+    return (
+        f"Of {numbers.counted(data['of'], 'text')}, chosen on {chosen}: nearer to the slice than to its class, "
+        f"{data['class']}. Average precision: how well nearness to the text retrieves members among {n} confirm rows."
+    )
+
+
+def nearest_texts(data: Mapping[str, Any]) -> str:
+    """The first three, with their average precision."""
+    rows, n = towards(data)[:3], numbers.count(data["rows"][0]["n"])
+    if not rows:
+        return f"None of {numbers.counted(data['of'], 'text')} lies nearer to it than to its class."
+    said = ", ".join(f"“{row['text']}” ({numbers.quantity(row['average_precision'])})" for row in rows)
+    base = numbers.quantity(rows[0]["base_rate"])
+    return f"Nearest texts, with their average precision on {n} confirm rows: {said}; by chance {base}."
+
+
 def lengths(data: Mapping[str, Any]) -> str:
     if data["slice"] is None or data["rest"] is None:
         return ""

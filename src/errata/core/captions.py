@@ -1,0 +1,67 @@
+"""Texts that slices may be described by, in a space that they share with the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import validate
+from .errors import InputError
+from .evaluation import Evaluation
+from .rows import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Captions:
+    """Candidate texts, embedded by the encoder that made the representation of this name (CLIP's, for instance)."""
+
+    texts: Sequence[str] | Array  # (m,); a tuple once built
+    embeddings: Array  # (m, d)
+    representation: str
+
+    def __post_init__(self) -> None:
+        texts = _checked_texts(self.texts)
+        embeddings: Any = validate.as_array("embeddings", self.embeddings)
+        if embeddings.ndim != 2 or len(embeddings) != len(texts):
+            raise InputError(
+                f"`embeddings` of the texts must have shape ({len(texts)}, d), one row a text; got {embeddings.shape}"
+            )
+        validate.representation("embeddings", embeddings, len(texts))
+        object.__setattr__(self, "texts", texts)
+        object.__setattr__(self, "embeddings", embeddings)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def check_with(self, evaluation: Evaluation) -> None:
+        """The evaluation has classes to compare a slice with, and the representation, of as many columns."""
+        if evaluation.task not in ("classification", "multilabel"):
+            raise InputError(
+                f"texts describe a slice beside its class; got rows without classes (task `{evaluation.task}`); "
+                "leave the texts out"
+            )
+        name = evaluation.representation(self.representation, "a description by texts")
+        d, got = evaluation.representations[name].shape[1], self.embeddings.shape[1]
+        if d != got:
+            raise InputError(
+                f"the texts have {got} columns where `embedding:{name}` has {d}; embed both with the same model"
+            )
+
+
+def _checked_texts(given: Any) -> tuple[str, ...]:
+    if np.ndim(given) != 1:
+        raise InputError("`texts` must be a list of texts, shape (m,); got " + _kind(given))
+    texts = tuple(given.tolist() if isinstance(given, np.ndarray) else given)
+    if not texts:
+        raise InputError("`texts` is empty; give at least one")
+    for j, text in enumerate(texts):
+        if not isinstance(text, str) or not text.strip():
+            raise InputError(f"`texts` must hold words; got {text!r} at row {j}; drop it")
+    return texts
+
+
+def _kind(given: Any) -> str:
+    return f"the text {given!r}" if isinstance(given, str) else f"shape {np.shape(given)}"
