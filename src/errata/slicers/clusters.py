@@ -139,7 +139,10 @@ def _spectral(X: Array, count: int, seed: int) -> Array:
         min(count, len(some) - 1), affinity="nearest_neighbors", n_neighbors=neighbours, random_state=seed,
         assign_labels="cluster_qr",
     )  # fmt: skip
-    return follow(X, X[some], np.asarray(model.fit_predict(X[some])))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # neighbourhoods that do not touch are clusters too
+        found = model.fit_predict(X[some])
+    return follow(X, X[some], np.asarray(found))
 
 
 def follow(X: Matrix, known: Array, clusters: Array) -> Array:

@@ -12,6 +12,7 @@ from .clusters import NOISE, clusters_of, columns_used, follow, lloyd, nearest_c
 from .contract import BaseSlicer, check_columns
 
 KNOWN = ("normalised", "kmeans", "dbscan", "spectral")
+GRADE = 1e-4  # that weights of one cluster differ by at most: enough to rank its rows, and all of them are members
 
 
 class Infembed(BaseSlicer):
@@ -29,11 +30,12 @@ class Infembed(BaseSlicer):
         "recommended": {},
         "as_published": {"count": 25, "clusterer": "normalised", "rounds": 25, "dims_a_class": None},
     }
-    learnt: ClassVar[tuple[str, ...]] = ("centres_", "clusters_", "columns_")
+    learnt: ClassVar[tuple[str, ...]] = ("centres_", "clusters_", "columns_", "scale_")
 
     centres_: Array  # (c, d) centroids, or the rows that were clustered
     clusters_: Array  # (c,) the slice of each; NOISE is none
     columns_: Array  # (1,) of the embedding that it was fitted on
+    scale_: Array  # (1,) of how well rows fit
 
     def __init__(
         self,
@@ -53,9 +55,8 @@ class Infembed(BaseSlicer):
 
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
         self._check()
-        d = self.matrix(evaluation).shape[1]
-        self.columns_ = np.array([d])
-        X = to_cluster(self.matrix(evaluation), columns_used(evaluation, d, self.dims_a_class), self.unit)
+        E = self.matrix(evaluation)
+        X = to_cluster(E, columns_used(evaluation, E.shape[1], self.dims_a_class), self.unit)
         if self.clusterer in ("normalised", "kmeans"):
             self.centres_ = lloyd(X, self.count, spherical=self._spherical, rounds=self.rounds, seed=self.seed)
             self.clusters_ = np.arange(len(self.centres_))
@@ -92,7 +93,9 @@ class Infembed(BaseSlicer):
         """Slices by excess loss, numbered in that order."""
         found = [cluster for cluster in np.unique(self.clusters_) if cluster != NOISE]
         assert evaluation.losses is not None
-        own = self._assigned(X)
+        own, fits = self._assigned(X)
+        self.columns_ = np.array([self.matrix(evaluation).shape[1]])
+        self.scale_ = np.array([1.0 if fits is None else max(float(np.abs(fits).mean()), 1e-12)])
         hard = own[:, None] == np.array(found, dtype=np.int64)
         new = {found[j]: i for i, j in enumerate(excess_order(hard, evaluation.losses))}
         self.clusters_ = np.array([new.get(cluster, NOISE) for cluster in self.clusters_], dtype=np.int64)
@@ -102,19 +105,22 @@ class Infembed(BaseSlicer):
             for i in range(len(found))
         )
 
-    def _assigned(self, X: Array) -> Array:
-        """(n,) the cluster of each row."""
+    def _assigned(self, X: Array) -> tuple[Array, Array | None]:
+        """(n,) the cluster of each row, and (n,) how well it fits there; None where a clusterer does not say."""
         if isinstance(self.clusterer, str) and self.clusterer in ("normalised", "kmeans"):
-            assigned: Array = self.clusters_[nearest_centre(X, self.centres_, spherical=self._spherical)[0]]
-            return assigned
-        return follow(X, self.centres_, self.clusters_)
+            nearest, fits = nearest_centre(X, self.centres_, spherical=self._spherical)
+            return self.clusters_[nearest], fits
+        return follow(X, self.centres_, self.clusters_), None
 
     def membership(self, evaluation: Evaluation) -> Array:
         X = self.matrix(evaluation)
         check_columns(X, int(self.columns_[0]), f"method `{self.name}`")
-        own = self._assigned(to_cluster(X, self.centres_.shape[1], self.unit))
+        own, fits = self._assigned(to_cluster(X, self.centres_.shape[1], self.unit))
         inside: Array = own[:, None] == np.arange(len(self.rules_))
-        return inside.astype(np.float64)
+        weights: Array = inside.astype(np.float64)
+        if fits is not None:
+            weights *= 1 - GRADE * (0.5 - 0.5 * fits / (np.abs(fits) + self.scale_[0]))[:, None]
+        return weights
 
     def to_state(self) -> State:
         """An object of the user's is saved by its name: what it found is all that new rows need."""

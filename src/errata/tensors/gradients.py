@@ -89,8 +89,6 @@ class RowProjections:
         weights = torch.ones(rows, device=self._directions.device, dtype=self._directions.dtype, requires_grad=True)
         total = (weights * self._losses(self._parameters, batch)).sum()
         gradient = flat(torch.autograd.grad(total, parameters, create_graph=True, materialize_grads=True))
-        if not gradient.requires_grad:  # the losses of these rows do not depend on the parameters
-            return self._directions.new_zeros(rows, len(self._directions))
         columns = [
             torch.autograd.grad(gradient @ direction, weights, retain_graph=True, materialize_grads=True)[0]
             for direction in self._directions
