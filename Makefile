@@ -36,6 +36,10 @@ test: lint
 bench: $(VENV)/.stamp-test
 	$(BIN)/python benchmarks/spotlight.py
 	$(BIN)/python benchmarks/domino.py
+	$(BIN)/python benchmarks/barlow.py
+	$(BIN)/python benchmarks/directions.py
+	$(BIN)/python benchmarks/influence.py head
+	$(BIN)/python benchmarks/influence.py layers
 	$(BIN)/python benchmarks/null.py
 
 clean:
