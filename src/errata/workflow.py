@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -341,7 +342,7 @@ def _settings_record(
     return {
         "version": __version__,
         "methods": list(methods),
-        "options": {name: dict(values) for name, values in options.items()},
+        "options": {method: {key: _named(value) for key, value in given.items()} for method, given in options.items()},
         "seed": seed,
         **asdict(settings),
         "level": settings.level,
@@ -349,6 +350,15 @@ def _settings_record(
         "tested": family,
         "trained_on_these_rows": "not known" if train is None else "no",
     }
+
+
+def _named(value: Any) -> Any:
+    """A setting as JSON has it; a function or an object of the user's by its name."""
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return getattr(value, "__name__", type(value).__name__)
+    return value
 
 
 def _silence(trials: Mapping[str, Trial], family: int) -> str:

@@ -166,13 +166,13 @@ def test_everything_in_a_batch_says_which_rows_they_are(tmp_path):
 def test_metadata_is_kept_from_the_model(layers):
     class Sites(Dicts):
         def __iter__(self):
-            return ({**batch, "site": ["a"] * 10} for batch in super().__iter__())
+            return ({**batch, "x-site": ["a"] * 10} for batch in super().__iter__())
 
     model = Takes()
-    fitted = fit(model, Sites(), layers=layers, metadata="site")
+    fitted = fit(model, Sites(), layers=layers, metadata="x-site")
     assert fitted.directions.tobytes() == fit(model, Dicts(), layers=layers).directions.tobytes()
-    evaluation = collect(model, Sites(), metadata=["site"], influence=fitted, progress=False)
-    assert evaluation.metadata["site"].tolist() == ["a"] * N
+    evaluation = collect(model, Sites(), metadata=["x-site"], influence=fitted, progress=False)
+    assert evaluation.metadata["x-site"].tolist() == ["a"] * N
     expected = collect(model, Dicts(), influence=fitted, progress=False).representations["influence"]
     assert np.array_equal(evaluation.representations["influence"], expected)
 
@@ -328,6 +328,7 @@ def test_whole_batches_are_chosen_by_seed():
     assert all(len(set(first)) == 3 for first in chosen.values())  # three batches of four are about ten rows
     assert len(set(chosen.values())) > 1
     assert any(0 not in some for some in chosen.values())  # the first is not a special one
+    assert any(max(some) - min(some) > 8 for some in chosen.values())  # and they do not lie side by side
     assert all(first % 4 == 0 for some in chosen.values() for first in some)
 
 
@@ -336,7 +337,10 @@ def test_bars_are_drawn_on_a_terminal_only(capsys, monkeypatch):
     assert "curvature" not in capsys.readouterr().err
     monkeypatch.setenv("FORCE_COLOR", "1")  # what rich takes for a terminal
     influence(net(), pairs(), layers="all", steps=3)
-    assert "curvature" in capsys.readouterr().err
+    captured = capsys.readouterr()
+    assert "curvature" in captured.err
+    assert "100%" in captured.err
+    assert captured.out == ""
     collect(net(), pairs(), influence=fitted)
     captured = capsys.readouterr()
     assert "influence" in captured.err

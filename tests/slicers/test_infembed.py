@@ -334,3 +334,31 @@ def test_rows_of_a_slice_are_ranked_by_how_well_they_fit_and_all_are_members(clu
     order = np.argsort(-first)[: hard.sum()]
     along = X[order, 0]  # towards the centroid of the errors
     assert np.corrcoef(np.arange(len(along)), along)[0, 1] < -0.8
+
+
+def test_an_audit_with_objects_of_ones_own_is_saved_with_their_names(tmp_path):
+    from sklearn.cluster import AgglomerativeClustering
+
+    import errata
+
+    rng = np.random.default_rng(1)
+    X = np.where(np.arange(300)[:, None] < 100, [4.0, 0, 0], [0, 4.0, 0]) + rng.normal(size=(300, 3))
+    ev = evaluation(X, np.zeros(300, int), np.arange(300) < 100)
+    options = {
+        "infembed": {"clusterer": AgglomerativeClustering(3)},
+        "infembed-rule": {"rule": lambda part: part.n >= 20 and part.accuracy <= 0.5},
+    }
+    folder = errata.save(audit(ev, methods=list(options), options=options), tmp_path / "a")
+    settings = json.loads((folder / "audit.json").read_text())["settings"]["options"]
+    assert settings["infembed"]["clusterer"] == "AgglomerativeClustering"
+    assert settings["infembed-rule"]["rule"] == "<lambda>"
+    assert errata.load(folder).slices
+
+
+def test_a_regression_has_no_classes_to_count():
+    from errata.slicers.clusters import columns_used
+
+    ev = Evaluation(
+        labels=np.linspace(0, 1, 50), predictions=np.zeros(50), representations={"influence": np.ones((50, 40))}
+    )
+    assert columns_used(ev, 40, 4) == 8

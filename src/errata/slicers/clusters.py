@@ -86,7 +86,9 @@ def columns_used(evaluation: Evaluation, d: int, dims_a_class: int | None) -> in
     if dims_a_class is None:
         return d
     probs, labels = evaluation.probs, evaluation.labels
-    classes = probs.shape[1] if probs is not None else len(np.unique(labels)) if labels is not None else 2
+    classes = 2  # a regression has as few directions as two classes
+    if evaluation.task == "classification" and labels is not None:
+        classes = probs.shape[1] if probs is not None else len(np.unique(labels))
     return min(d, dims_a_class * max(2, classes))
 
 
