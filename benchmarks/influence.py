@@ -2,7 +2,7 @@
 
     python benchmarks/influence.py head      the last layer: 5,000 rows, 512 features, 10 classes, P = 100, D = 50
     python benchmarks/influence.py layers    all convolutions and the last layer of a small ResNet (captum's vectorised
-                                             gradients know no others): 512 pictures of 32 px, P = 40, D = 20
+                                             gradients know no others): 256 pictures of 16 px, P = 100, D = 20
     python benchmarks/influence.py large [--device cuda] [--rows 5000]   ours alone: fc and the last stage of a
                                              ResNet-18, pictures of 224 px, P = 500, D = 100; time and memory
 
@@ -57,8 +57,8 @@ def head_problem() -> tuple[nn.Module, TensorDataset]:
 
 
 def layers_problem() -> tuple[nn.Module, TensorDataset]:
-    y = torch.randint(0, 10, (512,))
-    X = torch.randn(10, 3, 32, 32)[y] + 2 * torch.randn(512, 3, 32, 32)
+    y = torch.randint(0, 10, (256,))
+    X = torch.randn(10, 3, 16, 16)[y] + 2 * torch.randn(256, 3, 16, 16)
     model = SmallResNet()
     trained(model, X, y, steps=5)
     return model.eval(), TensorDataset(X, y)
@@ -118,7 +118,7 @@ def side_by_side(what: str) -> int:
     else:
         model, rows = layers_problem()
         layers = [name for name, module in model.named_modules() if isinstance(module, nn.Conv2d | nn.Linear)]
-        steps, rank, batches = 40, 20, (64, 512)
+        steps, rank, batches = 100, 20, (64, 256)
     times = {batch: peer(model, rows, layers, steps, rank, batch) for batch in batches}
     for batch, (seconds, _) in times.items():
         print(f"captum, batches of {batch}: {seconds:.2f} s")

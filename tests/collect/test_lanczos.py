@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from errata.collect.kept import KeptRows, KeptSteps, hold
-from errata.collect.lanczos import Krylov, factor, krylov
+from errata.collect.lanczos import Krylov, factor, krylov, krylov_blocks
 from errata.core import InputError
 
 SPECTRA = {
@@ -243,3 +243,62 @@ def test_a_folder_is_of_one_piece_of_work(tmp_path):
     hold(tmp_path / "a" / "b", {"rows": 5, "model": "x"})
     with pytest.raises(InputError, match=r"holds the files of another run .*; name another folder"):
         hold(tmp_path / "a" / "b", {"model": "y", "rows": 5})
+
+
+def blocks_of(M, steps, block, seed=0):
+    def draw(j):
+        return np.random.default_rng([seed, j]).standard_normal(len(M)).astype(M.dtype)
+
+    return krylov_blocks(lambda V: V @ M, draw, steps, block)
+
+
+@pytest.mark.parametrize("block", [1, 3, 4])
+@pytest.mark.parametrize(
+    "M",
+    [
+        np.diag([5.0, 0, 0, 0, 0, 0]),  # rank one
+        np.eye(7),  # one eigenvalue, seven times
+        np.diag([3.0, 3, 3, 2, 2, 0, 0, 0, 0]),
+        np.diag(np.arange(-4.0, 5)),
+        np.array([[2.0]]),
+    ],
+    ids=["rank one", "identity", "repeated", "indefinite", "1x1"],
+)
+def test_blocks_find_all_eigenvalues_however_often_they_occur(M, block):
+    found = blocks_of(M, len(M), block)
+    np.testing.assert_allclose(found.basis @ found.basis.T, np.eye(len(found.basis)), atol=1e-12)
+    np.testing.assert_allclose(found.basis @ M @ found.basis.T, found.small, atol=1e-12)
+    values = np.linalg.eigvalsh(found.small)
+    true = np.linalg.eigvalsh(M)
+    np.testing.assert_allclose(values[np.abs(values) > 1e-9], true[np.abs(true) > 1e-9], atol=1e-9)
+
+
+def test_blocks_of_one_are_the_iteration_itself():
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((30, 50))
+    M = A.T @ A / 30
+    one = krylov(lambda v: M @ v, lambda j: np.random.default_rng([0, j]).standard_normal(50), 12)
+    block = blocks_of(M, 12, 1)
+    np.testing.assert_allclose(np.abs(block.basis), np.abs(one.basis), atol=1e-9)
+    np.testing.assert_allclose(np.linalg.eigvalsh(block.small), np.linalg.eigvalsh(one.small), atol=1e-9)
+
+
+def test_blocks_lead_to_the_same_leading_eigenvalues():
+    rng = np.random.default_rng(2)
+    Q = np.linalg.qr(rng.standard_normal((200, 200)))[0]
+    M = (Q * (100 / np.arange(1, 201) ** 2)) @ Q.T
+    values = np.linalg.eigvalsh(blocks_of(M, 60, 4).small)[::-1]
+    np.testing.assert_allclose(values[:10], 100 / np.arange(1, 11) ** 2, rtol=1e-6)
+
+
+def test_a_block_with_a_product_that_is_not_finite_says_so():
+    M = np.eye(5)
+    M[2, 2] = np.nan
+    with pytest.raises(InputError, match="not finite"):
+        blocks_of(M, 5, 4)
+
+
+def test_blocks_stop_where_all_that_is_left_is_mapped_to_nothing():
+    M = np.zeros((100, 100))
+    M[:2, :2] = np.diag([5.0, 3.0])
+    assert len(blocks_of(M, 100, 4).basis) <= 12

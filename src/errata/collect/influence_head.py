@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ..core import Array, Evaluation, InputError, Matrix, Source, State
-from .lanczos import Factor, factor, krylov
+from .lanczos import Factor, factor, krylov_blocks
 
 # The embedding of a labelled row is its gradient: it reads the label, and beside a layer of the model the outcome.
 SOURCE = Source(from_model=True, reads=frozenset({"label"}))
@@ -22,6 +22,7 @@ NAME = "influence"
 ROWS = 5000  # of which the mean Hessian is taken: the paper's number
 BLOCK = 1 << 24  # numbers held at a time while rows are projected,
 WIDE = 512  # for so many columns of a product
+TOGETHER = 4  # vectors multiplied at a time: more is hardly faster, and leaves the last eigenvalues less settled
 
 Tell = Callable[[float], None]
 
@@ -90,15 +91,18 @@ class HeadInfluence:
         X = _with_ones(rows.representations[name], bias)
         curve, k = _curvature(rows)
 
-        def product(v: Array) -> Array:
-            image: Array = (X.T @ curve(X @ v.reshape(-1, k))).ravel() / np.float32(len(X))
-            return image
+        def product(V: Array) -> Array:
+            """(b, p): both readings of X are of one wide matrix, which costs as much as a narrow one."""
+            b, d = len(V), X.shape[1]
+            Z = X @ V.reshape(b, d, k).transpose(1, 0, 2).reshape(d, b * k)
+            bent = X.T @ curve(Z.reshape(-1, b, k)).reshape(-1, b * k)
+            return bent.reshape(d, b, k).transpose(1, 0, 2).reshape(b, d * k) / np.float32(len(X))
 
         def draw(j: int) -> Array:
             numbers: Array = np.random.default_rng([options.seed, j]).standard_normal(X.shape[1] * k, dtype=np.float32)
             return numbers
 
-        found = krylov(product, draw, options.steps, tell=tell)
+        found = krylov_blocks(product, draw, options.steps, max(1, min(TOGETHER, WIDE // k)), tell=tell)
         made = factor(found, options.rank, tolerance=options.tolerance, damping=options.damping)
         return cls(made, name, bias, options, evaluation.origin.model)
 
@@ -196,18 +200,18 @@ def _residuals(evaluation: Evaluation) -> Array:
 
 
 def _curvature(evaluation: Evaluation) -> tuple[Callable[[Array], Array], int]:
-    """The second derivative of the loss in the logits as a function of (n, k), and k."""
+    """The second derivative of the loss in the logits, for some vectors at a time: (n, b, k) -> (n, b, k); and k."""
     if evaluation.task == "regression":
         return lambda Z: np.float32(2) * Z, 1
-    P = _logit_probs(evaluation)
-    k = P.shape[1]
+    P = _logit_probs(evaluation)[:, None]
+    k = P.shape[2]
     if evaluation.task == "multilabel" or k == 1:
         weights = P * (1 - P) / np.float32(k)
         return lambda Z: weights * Z, k
 
     def softmax(Z: Array) -> Array:
         PZ = P * Z
-        bent: Array = PZ - P * PZ.sum(axis=1, keepdims=True)
+        bent: Array = PZ - P * PZ.sum(axis=2, keepdims=True)
         return bent
 
     return softmax, k

@@ -76,11 +76,7 @@ def krylov(
             kept.add_column(inside.tolist())
         tell(size / steps)
         left, largest = _norm(rest), float(np.abs(inside).max())
-        if not math.isfinite(left + largest):
-            raise InputError(
-                "a product with the mean Hessian is not finite; look for a row whose loss or gradient is not, "
-                "or a loss without a second derivative"
-            )
+        _check_finite(left + largest)
         scale = max(scale, left, largest)
         nothing = max(left, largest) <= noise * scale
         if size == steps or nothing:
@@ -89,6 +85,44 @@ def krylov(
             _, rest = _split(basis[:size], draw(size))
         size = _add(basis, size, rest, kept)
     return Krylov(basis[:size], small[:size, :size])
+
+
+def krylov_blocks(
+    product: Callable[[Array], Array],
+    draw: Callable[[int], Array],
+    steps: int,
+    block: int,
+    *,
+    tell: Callable[[float], None] = lambda share: None,
+) -> Krylov:
+    """As `krylov`, in numpy, for products (b, p) -> (b, p) that cost little more for some vectors than for one.
+
+    The basis is one of block Krylov: of the same size, from fewer readings of the data. Leading eigenvalues agree;
+    of the last ones, which neither has settled yet, it knows a little less.
+    """
+    first = draw(0)
+    steps = min(steps, len(first))
+    basis, small = _room(first, steps), np.zeros((steps, steps))
+    noise, scale, size = ROUNDING * _epsilon(first), 0.0, 0
+    new = _independent(np.stack([draw(j) for j in range(min(block, steps))]), 0.0)
+    while True:
+        new = new[: steps - size]
+        size += len(new)
+        own = slice(size - len(new), size)
+        basis[own] = new
+        inside, rest = _split_all(basis[:size], product(new))
+        small[:size, own], small[own, :size] = inside, inside.T
+        tell(size / steps)
+        left, largest = float(np.abs(rest).max()), float(np.abs(inside).max())
+        _check_finite(left + largest)
+        scale = max(scale, largest)
+        if size == steps or max(left, largest) <= noise * scale:
+            break
+        new = _independent(rest, noise * scale)
+        if not len(new):
+            others = np.stack([draw(size + j) for j in range(min(block, steps - size))])
+            new = _independent(_split_all(basis[:size], others)[1], 0.0)
+    return Krylov(basis[:size], (small[:size, :size] + small[:size, :size].T) / 2)
 
 
 def factor(found: Krylov, rank: int, *, tolerance: float, damping: float = 0.0) -> Factor:
@@ -114,6 +148,29 @@ def _split(basis: Any, vector: Vector) -> tuple[Array, Vector]:
     rest = vector - inside @ basis
     more = basis @ rest
     return np.array((inside + more).tolist()), rest - more @ basis
+
+
+def _split_all(basis: Array, vectors: Array) -> tuple[Array, Array]:
+    """`_split` for some vectors (b, p) at a time: (s, b), (b, p)."""
+    inside = basis @ vectors.T
+    rest = vectors - inside.T @ basis
+    more = basis @ rest.T
+    return (inside + more).astype(np.float64), rest - more.T @ basis
+
+
+def _independent(vectors: Array, least: float) -> Array:
+    """(b', p) an orthonormal basis of some vectors (b, p), without those that add less than `least` to the others."""
+    columns, triangle = np.linalg.qr(vectors.T)
+    kept: Array = np.ascontiguousarray(columns.T[np.abs(np.diag(triangle)) > least])
+    return kept
+
+
+def _check_finite(value: float) -> None:
+    if not math.isfinite(value):
+        raise InputError(
+            "a product with the mean Hessian is not finite; look for a row whose loss or gradient is not, "
+            "or a loss without a second derivative"
+        )
 
 
 def _add(basis: Any, size: int, vector: Vector, kept: Steps | None) -> int:
