@@ -100,7 +100,9 @@ def audit(
         silence=_silence(trials, len(family)),
         slicers=slicers,
     )
-    return explain_audit(plain, seed=seed, clusters=_clusters(evaluation, discover, seed), train=train, texts=texts)
+    clusters = _clusters(evaluation, discover, seed)
+    arrays = {} if texts is None else {key: slicer.to_state().arrays for key, slicer in slicers.items()}
+    return explain_audit(plain, seed=seed, clusters=clusters, train=train, texts=texts, arrays=arrays)
 
 
 def default_methods(evaluation: Evaluation, options: Mapping[str, Any]) -> Sequence[str]:

@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 from sklearn.feature_selection import mutual_info_classif
 from sklearn.tree import DecisionTreeClassifier
 
+from errata.core.leaves import Leaves, count_leaves
 from errata.slicers.barlow_tree import (
-    Leaves,
     best_splits,
-    count_leaves,
     grow,
     neighbour_information,
     threshold_information,

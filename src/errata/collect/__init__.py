@@ -10,21 +10,30 @@ from typing import Any
 
 from ..core import Evaluation, InputError
 from ..core.errors import unknown
+from .bridge import Bridge
+from .clip import ClipSpace
 from .estimator import from_estimator
 from .files import read, read_texts
 from .influence import influence, load_influence, restore_influence, save_influence
 from .influence_head import HeadInfluence
 from .media import ImageArrays, ImageBytes, ImagePaths, Texts
+from .robust import add_features, feature_maps
+from .sentences import embed_captions
 from .tables import from_table, is_table
 from .torch_model import from_torch
 
 __all__ = [
+    "Bridge",
+    "ClipSpace",
     "HeadInfluence",
     "ImageArrays",
     "ImageBytes",
     "ImagePaths",
     "Texts",
+    "add_features",
     "collect",
+    "embed_captions",
+    "feature_maps",
     "from_estimator",
     "from_table",
     "from_torch",

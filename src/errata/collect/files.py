@@ -56,21 +56,25 @@ def _check_file(path: Path, suffixes: Sequence[str]) -> None:
 
 
 def read_texts(path: str | Path) -> Captions:
-    """Candidate texts from an `.npz` with `texts` (m,) and `embedding` or `embedding:NAME` (m, d)."""
+    """Candidate texts from an `.npz` with `texts` (m,) and `embedding` or `embedding:NAME` (m, d).
+
+    It may hold `references` (k,) too: for each class, the plainest of the texts.
+    """
     path = Path(path)
     _check_file(path, (".npz",))
     with _opened(path) as archive:
         spaces = [name for name in archive.files if name == "embedding" or has_prefix(name, ("embedding:",))]
         for name in archive.files:
-            if name != "texts" and name not in spaces:
-                raise unknown(f"array in `{path.name}`:", name, ("texts", "embedding", "embedding:"))
+            if name not in ("texts", "references", *spaces):
+                raise unknown(f"array in `{path.name}`:", name, ("texts", "references", "embedding", "embedding:"))
         if "texts" not in archive.files or len(spaces) != 1:
             raise InputError(
                 f"`{path.name}` must hold `texts` (m,) and one of `embedding` or `embedding:NAME` (m, d); "
                 f"got {', '.join(f'`{name}`' for name in archive.files) or 'nothing'}"
             )
         texts, embeddings = _array(path, archive, "texts"), _array(path, archive, spaces[0])
-    return Captions(texts, embeddings, spaces[0].partition(":")[2] or spaces[0])
+        references = _array(path, archive, "references") if "references" in archive.files else None
+    return Captions(texts, embeddings, spaces[0].partition(":")[2] or spaces[0], references)
 
 
 def _opened(path: Path) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 
 from ..core import InputError, State, require
 from .batches import logits_of, split_batch
+from .fitted import load_state, save_state
 from .influence_head import HeadInfluence, Options
 from .influence_layers import LayersInfluence, Loss
 from .outcomes import are_shares, plain
@@ -80,25 +80,11 @@ def influence(
 
 def save_influence(fitted: Influence, path: str | Path) -> Path:
     """One .safetensors file, facts and all; a loss of one's own is not in it."""
-    from safetensors.numpy import save_file
-
-    state = fitted.to_state()
-    facts = json.dumps({"name": state.name, **state.facts})
-    arrays = {name: np.ascontiguousarray(array) for name, array in state.arrays.items()}
-    save_file(arrays, str(path), metadata={"errata": facts})
-    return Path(path)
+    return save_state(fitted.to_state(), path)
 
 
 def load_influence(path: str | Path) -> Influence:
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(str(path), framework="numpy") as file:
-            facts = json.loads((file.metadata() or {})["errata"])
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dict
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
-        raise InputError(f"`{path}` is not a saved influence ({error}); save one with save_influence") from error
-    return restore_influence(State(facts.pop("name"), facts, arrays))
+    return restore_influence(load_state(path, "influence", "save one with save_influence"))
 
 
 def restore_influence(state: State) -> Influence:

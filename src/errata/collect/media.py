@@ -46,7 +46,7 @@ class Texts:
         return "" if value is None else str(value)
 
 
-class _Images:
+class Images:
     """What all pictures share: an index into the data, and thumbnails that never raise."""
 
     kind: Literal["image", "text"] = "image"
@@ -66,11 +66,18 @@ class _Images:
         picture = self._picture(int(self._index[i]), px)
         return None if picture is None else _encode(picture, px)
 
+    def picture(self, i: int, px: int) -> Image.Image | None:
+        """In colour and upright, for an encoder that wants `px`; None where the picture is missing or broken."""
+        from PIL import ImageOps
+
+        picture = self._picture(int(self._index[i]), px)
+        return None if picture is None else ImageOps.exif_transpose(_eight_bit(picture)).convert("RGB")
+
     def _picture(self, item: int, px: int) -> Image.Image | None:
         raise NotImplementedError
 
 
-class ImageArrays(_Images):
+class ImageArrays(Images):
     """One array of pictures, memory-mapped or not: (n, h, w) or (n, h, w, 3); uint8, or floats in [0, 1]."""
 
     def __init__(self, images: Any, index: Array | None = None):
@@ -91,7 +98,7 @@ class ImageArrays(_Images):
         return Image.fromarray(np.ascontiguousarray(pixels))
 
 
-class ImageBytes(_Images):
+class ImageBytes(Images):
     """Pictures as encoded JPEG or PNG bytes, one a row; None where there is none. An arrow column is taken as it is."""
 
     def rows(self, index: Array) -> ImageBytes:
@@ -103,7 +110,7 @@ class ImageBytes(_Images):
         return _decode(io.BytesIO(data), px) if data else None
 
 
-class ImagePaths(_Images):
+class ImagePaths(Images):
     """Pictures in files; relative paths start at `folder`."""
 
     def __init__(self, paths: Any, folder: str | Path = "", index: Array | None = None):

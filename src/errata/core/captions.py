@@ -21,6 +21,7 @@ class Captions:
     texts: Sequence[str] | Array  # (m,); a tuple once built
     embeddings: Array  # (m, d)
     representation: str
+    references: Sequence[str] | Array | None = None  # (k,) of the texts: the plainest of each class, "a photo of a dog"
 
     def __post_init__(self) -> None:
         texts = _checked_texts(self.texts)
@@ -31,6 +32,7 @@ class Captions:
             )
         validate.representation("embeddings", embeddings, len(texts))
         object.__setattr__(self, "texts", texts)
+        object.__setattr__(self, "references", _checked_references(self.references, texts))
         object.__setattr__(self, "embeddings", embeddings)
 
     def __len__(self) -> int:
@@ -49,6 +51,10 @@ class Captions:
             raise InputError(
                 f"the texts have {got} columns where `embedding:{name}` has {d}; embed both with the same model"
             )
+        k = evaluation.class_count
+        if self.references is not None and len(self.references) != k:
+            got = len(self.references)
+            raise InputError(f"`references` has {got} texts where there are {k} classes; give one a class")
 
 
 def _checked_texts(given: Any) -> tuple[str, ...]:
@@ -61,6 +67,16 @@ def _checked_texts(given: Any) -> tuple[str, ...]:
         if not isinstance(text, str) or not text.strip():
             raise InputError(f"`texts` must hold words; got {text!r} at row {j}; drop it")
     return texts
+
+
+def _checked_references(given: Any, texts: tuple[str, ...]) -> tuple[str, ...] | None:
+    if given is None:
+        return None
+    references = _checked_texts(given)
+    missing = [text for text in references if text not in set(texts)]
+    if missing:
+        raise InputError(f"`references` must be among the texts, which {missing[0]!r} is not; add it to them")
+    return references
 
 
 def _kind(given: Any) -> str:

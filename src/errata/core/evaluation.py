@@ -113,6 +113,16 @@ class Evaluation:
     def class_name(self, index: int) -> str:
         return self.class_names[index] if self.class_names is not None else str(index)
 
+    @property
+    def class_count(self) -> int:
+        """Classes, or labels of a multi-label task; as far as the rows show where nothing names them."""
+        if self.class_names is not None:
+            return len(self.class_names)
+        if self.probs is not None:
+            return int(self.probs.shape[1])
+        given = [array for array in (self.labels, self.predictions) if array is not None]
+        return max((array.shape[1] if array.ndim == 2 else int(array.max()) + 1 for array in given), default=0)
+
     def source(self, representation: str) -> Source:
         return self.sources.get(representation, Source())
 

@@ -64,3 +64,11 @@ def take(array: Matrix, index: Array) -> Matrix:
         return RowView(array, np.asarray(index))
     picked: Array = array[index]
     return picked
+
+
+def unit(rows: Array) -> Array:
+    """Rows of length one, in double precision; a row of zeros stays one."""
+    rows = np.asarray(rows, dtype=np.float64)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    scaled: Array = rows / np.where(lengths > 0, lengths, 1.0)
+    return scaled

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ..core import Array, Audit, Captions, Evaluation, Explanation, InputError, Slice
 from . import columns as columns_
+from .captions import Direction, can_caption, caption_slice
 from .columns import Column, Skipped
 from .descriptions import describe_slice
-from .exemplars import exemplars
+from .exemplars import exemplars, extremes
+from .features import picture_features
+from .grammar import caption_candidates, hyponyms, phrases, reference_captions
 from .names import best_name, candidates, unique
 from .opponents import REPRESENTATION, can_explain, coherence, opponents, training_rows
+from .paths import path, path_rule
 from .profile import class_profile, metadata_profile
 from .relabel import relabel, relabel_candidates
 from .sizes import sizes
 from .tokens import Words, count_words, token_profile
 from .view import View, view_of
 
-__all__ = ["explain", "opponents", "relabel_candidates"]
+__all__ = [
+    "caption_candidates",
+    "explain",
+    "hyponyms",
+    "opponents",
+    "phrases",
+    "picture_features",
+    "reference_captions",
+    "relabel_candidates",
+]
 
 
 def explain(
@@ -28,12 +41,13 @@ def explain(
     clusters: Array | None = None,
     train: Evaluation | None = None,
     texts: Captions | None = None,
+    arrays: Mapping[str, Mapping[str, Array]] | None = None,
 ) -> Audit:
     """The audit with names and explanations for every slice; what has no input is left out.
 
     clusters: (n,) int, the cluster of each row in some plain clustering, drawn beside the slices. train: the rows the
     model learnt from, for opponents and helpers, where both have influence embeddings. texts: candidates for
-    describing each slice.
+    describing each slice. arrays: key of a slicer -> what it has learnt, which the rules of its slices name.
     """
     if clusters is not None and clusters.shape != audit.discover.shape:
         raise InputError(
@@ -42,7 +56,7 @@ def explain(
     tasks = dict(audit.evaluation.tasks())
     if texts is not None:
         texts.check_with(audit.evaluation)
-    shared = _prepare(audit, tasks, train, texts)
+    shared = replace(_prepare(audit, tasks, train, texts), arrays=arrays or {})
     explained = [_explain_slice(view_of(audit, found, tasks), shared, seed) for found in audit.slices]
     slices = _named(explained)
     whole = _of_the_audit(audit, slices, tasks, clusters)
@@ -60,6 +74,7 @@ class _Shared:
     classes: Mapping[str, Mapping[str, Column]]  # task -> "labels" and "predictions", where there are any
     train: Evaluation | None  # where its influence can be told
     texts: Captions | None
+    arrays: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)  # key of a slicer -> what it has learnt
 
 
 def _prepare(
@@ -93,12 +108,19 @@ def _explain_slice(view: View, shared: _Shared, seed: int) -> Slice:
     made = [exemplars(view, seed)]
     if classes:
         made.append(class_profile(view, classes.get("labels"), classes.get("predictions")))
+    if view.evaluation.errors is not None and path_rule(view.slice.rule) is not None:
+        made.append(path(view, seed))
     if shared.metadata:
         made.append(metadata_profile(view, shared.metadata))
     if shared.words is not None:
         made.append(token_profile(view, shared.words))
     if shared.texts is not None:
         made.append(describe_slice(view, shared.texts))
+        if view.slice.slicer in shared.arrays and can_caption(view.slice, shared.texts):
+            direction = Direction.of(view.slice, shared.arrays[view.slice.slicer])
+            made.append(caption_slice(view, shared.texts, direction))
+    if view.slice.rule.get("kind") == "direction":
+        made.append(extremes(view))
     if REPRESENTATION in view.evaluation.representations:
         made.append(coherence(view, seed))
     if shared.train is not None:

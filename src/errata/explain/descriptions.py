@@ -6,7 +6,6 @@ and texts of length one. Nothing here embeds anything: a shared space such as CL
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.metrics import average_precision_score
 
 from ..core import Array, Captions, Explanation, InputError
 from ..core.membership import threshold
-from ..core.rows import Matrix, blocks
+from ..core.rows import Matrix, blocks, unit
 from .view import View
 
 MOST = 10
@@ -64,16 +63,19 @@ def describe(
     majority = _majority(weights * chosen, labels)
     compared = labels == (majority if reference == "class" else 1)
     columns = np.stack([weights * chosen, compared & chosen], axis=1)
-    directions = unit(captions.embeddings.astype(np.float64))
+    directions = unit(captions.embeddings)
     scores = _offset(embeddings, columns) @ directions.T
     best = np.argsort(-scores, kind="stable")[:most]
-    told = _measured(members, ~chosen if measured is None else measured, unit_products(embeddings, directions[best]))
+    cosines, others = unit_products(embeddings, directions[best]), ~chosen if measured is None else measured
     data: dict[str, Any] = {
         "reference": reference,
         "majority": majority,
         "representation": captions.representation,
         "of": len(captions),
-        "rows": [{"text": captions.texts[j], "score": float(scores[j]), **told(i)} for i, j in enumerate(best)],
+        "rows": [
+            {"text": captions.texts[j], "score": float(scores[j]), **retrieval(members, others, cosines[:, i])}
+            for i, j in enumerate(best)
+        ],
     }
     return Explanation("descriptions", data)
 
@@ -93,18 +95,11 @@ def _check(weights: Array, labels: Array, embeddings: Matrix, captions: Captions
         )
 
 
-def unit(rows: Array) -> Array:
-    """Rows of length one; a row of zeros stays one."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    scaled: Array = rows / np.where(lengths > 0, lengths, 1.0)
-    return scaled
-
-
 def unit_products(embeddings: Matrix, directions: Array) -> Array:
     """(n, m) cosines of rows and texts, a block of rows at a time."""
     cosines = np.empty((len(embeddings), len(directions)))
     for rows, block in blocks(embeddings):
-        cosines[rows] = unit(block.astype(np.float64)) @ directions.T
+        cosines[rows] = unit(block) @ directions.T
     return cosines
 
 
@@ -118,20 +113,19 @@ def _offset(embeddings: Matrix, columns: Array) -> Array:
     """(d,) weighted mean of the slice minus that of its reference; an empty one has its mean at zero."""
     sums = np.zeros((2, embeddings.shape[1]))
     for rows, block in blocks(embeddings):
-        sums += columns[rows].T @ unit(block.astype(np.float64))
+        sums += columns[rows].T @ unit(block)
     totals = columns.sum(axis=0)
     means = sums / np.where(totals > 0, totals, 1.0)[:, None]
     offset: Array = means[0] - means[1]
     return offset
 
 
-def _measured(members: Array, rows: Array, cosines: Array) -> Callable[[int], dict[str, Any]]:
-    """For text i: how well nearness to it retrieves the slice's members among rows that did not choose it."""
+def retrieval(members: Array, rows: Array, cosines: Array) -> dict[str, Any]:
+    """How well nearness to a text ((n,) cosines) retrieves the members among some rows ((n,) bool)."""
     inside, n = members[rows], int(np.count_nonzero(rows))
     mixed = 0 < int(inside.sum()) < n
-
-    def of_text(i: int) -> dict[str, Any]:
-        precision = float(average_precision_score(inside, cosines[rows, i])) if mixed else None
-        return {"average_precision": precision, "base_rate": float(inside.mean()) if n else None, "n": n}
-
-    return of_text
+    return {
+        "average_precision": float(average_precision_score(inside, cosines[rows])) if mixed else None,
+        "base_rate": float(inside.mean()) if n else None,
+        "n": n,
+    }

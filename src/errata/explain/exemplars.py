@@ -27,6 +27,16 @@ def exemplars(view: View, seed: int) -> Explanation:
     return Explanation("exemplars", {"drawn_from": drawn, "seed": seed, "groups": groups})
 
 
+def extremes(view: View) -> Explanation:
+    """Both ends of a failure direction, where nobody searched: weights fall from hard to easy within its class."""
+    pool = np.flatnonzero((view.inside | view.rest) & view.measured)
+    groups = []
+    for which, values in (("hardest", view.slice.weights), ("easiest", -view.slice.weights)):
+        rows = _highest(values, pool, SHOWN // 2)
+        groups.append(_group(which, view, rows, ["weight"] * len(rows), len(pool)))
+    return Explanation("extremes", {"drawn_from": "confirm", "groups": groups})
+
+
 def _members(view: View, members: Array, seed: int) -> tuple[Array, list[str], int]:
     """Half by weight, half at random, and how each came in; all at random where weights do not differ."""
     rng = np.random.default_rng([seed, 1])

@@ -190,11 +190,11 @@ def training_facts(train: Evaluation, i: int) -> dict[str, Any]:
     if media is not None and media.kind == "text":
         facts["text"] = (media.text(i) or "")[:TEXT]
     elif media is not None:
-        facts["picture"] = _address(media.thumbnail(i, PX))
+        facts["picture"] = data_address(media.thumbnail(i, PX))
     return facts
 
 
-def _address(picture: bytes | None) -> str | None:
+def data_address(picture: bytes | None) -> str | None:
     if picture is None:
         return None
     kind = "png" if picture.startswith(b"\x89PNG") else "jpeg"

@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ..core import Audit, Slice
-from . import causes, marks, numbers, overview, parts, sentences
+from . import causes, marks, numbers, overview, parts, paths, sentences
 from .pictures import BUDGET, Pictures
 
 SHOWN = 5  # confirmed slices before the fold
@@ -36,8 +36,9 @@ def page(audit: Audit) -> dict[str, Any]:
     strips = {found.id: parts.strip(audit, found, pictures) for found in audit.slices}
     rows = [_row(audit, found, axis, strips[found.id], numbered[found.id]) for found in audit.slices]
     for row, found in zip(rows, audit.slices, strict=True):
-        row["groups"] = parts.exemplar_groups(audit, found, pictures)
+        row["groups"] = parts.exemplar_groups(audit, found, pictures) + parts.easy_end(audit, found, pictures)
         row["causes"] = causes.causes(audit, found, pictures)
+        row["path"] = paths.path(audit, found, pictures)
     confirmed = [row for row in rows if row["verdict"] == "confirmed"]
     return {
         "title": overview.title(audit, seen),
@@ -87,6 +88,7 @@ def _row(audit: Audit, found: Slice, axis: marks.Axis, strip: list[dict[str, Any
         "metadata": parts.metadata_parts(found),
         "tokens": parts.token_parts(found),
         "descriptions": parts.description_parts(found),
+        "captions": parts.caption_parts(found),
         "extra": [e.kind for e in parts.extra(found)],
     }
 
@@ -111,6 +113,7 @@ def _facts(audit: Audit, found: Slice) -> list[str]:
     lines = [
         sentences.beyond(found) if found.verdict == "confirmed" else "",
         parts.mostly(found),
+        paths.in_words(found),
         sentences.scope(found),
         sentences.found_by(found, len(_methods(audit))),
         sentences.stand_in(found),
@@ -137,7 +140,7 @@ def _methods(audit: Audit) -> list[str]:
 
 def _picture_notes(pictures: Pictures) -> list[str]:
     notes = [
-        sentences.pictures_left_out(len(pictures.left_out), pictures.asked, BUDGET / 1e6),
+        sentences.pictures_left_out(len(pictures.left_out) + pictures.inlined[1], pictures.asked, BUDGET / 1e6),
         sentences.pictures_missing(len(pictures.missing), pictures.asked),
     ]
     return [note for note in notes if note]

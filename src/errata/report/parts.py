@@ -90,6 +90,17 @@ def exemplar_groups(audit: Audit, found: Slice, pictures: Pictures) -> list[dict
     ]
 
 
+def easy_end(audit: Audit, found: Slice, pictures: Pictures) -> list[dict[str, Any]]:
+    """The other end of a failure direction; the hard end is the members of highest weight, shown already."""
+    data = explanation(found, "extremes")
+    easiest = {"rows": []} if data is None else _group(data, "easiest")
+    if not easiest["rows"]:
+        return []
+    note = f"{numbers.out_of(len(easiest['rows']), easiest['of'])} confirm rows, by the direction"
+    rows = [item(audit, row, pictures, LONG) for row in easiest["rows"]]
+    return [{"title": "The easiest of its class", "note": note, "rows": rows}]
+
+
 def _members_note(found: Slice, shown: list[Mapping[str, Any]], of: int) -> str:
     seen = found.confirm
     known = seen is not None and seen.error_rate is not None
@@ -213,6 +224,26 @@ def description_parts(found: Slice) -> dict[str, Any] | None:
     return {"rows": rows, "note": sentences.descriptions(data)}
 
 
+def caption_parts(found: Slice) -> dict[str, Any] | None:
+    """The hardest captions of a failure direction, then the easiest, each with what was measured of it."""
+    data = explanation(found, "captions")
+    if data is None:
+        return None
+    rows = [
+        {
+            "side": side,
+            "text": clipped(row["text"], SHORT),
+            "score": numbers.quantity(row["score"]),
+            "precision": numbers.quantity(row["retrieval"]["average_precision"]),
+            "interval": sentences.rates(row["matches"]["interval"]) if row["matches"]["n"] else "",
+            **outcome_texts(row["matches"]),
+        }
+        for side in ("hard", "easy")
+        for row in data[side]
+    ]
+    return {"rows": rows, "note": sentences.captions(data)}
+
+
 def nearest_texts(found: Slice) -> str:
     """The same for a terminal, in one sentence."""
     data = explanation(found, "descriptions")
@@ -229,5 +260,18 @@ def name_score(found: Slice) -> str:
 
 def extra(found: Slice) -> list[Explanation]:
     """Explanations that this page has no part for; it names them instead of hiding them."""
-    known = {"exemplars", "classes", "metadata", "tokens", "descriptions", "name", "coherence", "opponents"}
+    known = {
+        "exemplars",
+        "classes",
+        "metadata",
+        "tokens",
+        "descriptions",
+        "captions",
+        "extremes",
+        "name",
+        "coherence",
+        "opponents",
+        "path",
+        "features",
+    }
     return [e for e in found.explanations if e.kind not in known]

@@ -20,10 +20,20 @@ class Pictures:
         self.symbols: dict[int, tuple[str, bool]] = {}  # row -> data: address, hard edges
         self.left_out: set[int] = set()
         self.missing: set[int] = set()
+        self.inlined = [0, 0]  # pictures that came with the audit: drawn, and left out
 
     @property
     def asked(self) -> int:
-        return len(self.symbols) + len(self.left_out) + len(self.missing)
+        return len(self.symbols) + len(self.left_out) + len(self.missing) + sum(self.inlined)
+
+    def inline(self, address: str | None) -> str | None:
+        """A data: address that comes with the audit and is drawn where it is used; None where there is no room."""
+        if address is None:
+            return None
+        fits = self._spent + len(address) <= self._budget
+        self._spent += len(address) if fits else 0
+        self.inlined[0 if fits else 1] += 1
+        return address if fits else None
 
     def symbol(self, row: int) -> str | None:
         """The id of the row's picture; None where there is none, or no room for it."""

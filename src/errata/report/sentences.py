@@ -200,6 +200,26 @@ def descriptions(data: Mapping[str, Any]) -> str:
     )
 
 
+def rates(interval: Sequence[float]) -> str:
+    """24.1% to 54.9%."""
+    return f"{numbers.rate(interval[0])} to {numbers.rate(interval[1])}"
+
+
+def captions(data: Mapping[str, Any]) -> str:
+    """What captions are scored against, which ones were left out, and what the numbers beside them are."""
+    names, nearer, whole = data["left_out"]["names"], data["left_out"]["nearer"], data["class_rate"]
+    first = next(iter([*data["hard"], *data["easy"]]), None)
+    chance = "" if first is None else f", by chance {numbers.quantity(first['retrieval']['base_rate'])}"
+    return (
+        f"Of {numbers.counted(data['of'], 'caption')}, by what each says beyond “{data['reference']}” along the "
+        f"direction; negative is hard. Left out: {names} that name another class, {nearer} that lie nearer to one. "
+        f"Error: of the confirm rows nearest to the caption, how near being chosen on discover rows, with its own 95% "
+        f"interval; of all of {data['class']} {numbers.rate_of(whole['errors'], whole['n'])}, "
+        f"{numbers.out_of(whole['errors'], whole['n'])}. Average precision: how well nearness to the caption retrieves "
+        f"the slice within its class{chance}."
+    )
+
+
 def nearest_texts(data: Mapping[str, Any]) -> str:
     """The first three, with their average precision."""
     rows, n = towards(data)[:3], numbers.count(data["rows"][0]["n"])

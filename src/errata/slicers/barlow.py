@@ -16,12 +16,12 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from ..core import Array, Evaluation, InputError, State
-from ..core.confirm import scope_mask
 from ..core.errors import unknown
-from .barlow_tree import Leaves, Tree, count_leaves, grow, join, neighbour_information, threshold_information
+from ..core.leaves import PAIR, Leaves, count_leaves, group_mask
+from .barlow_tree import Tree, grow, join, neighbour_information, threshold_information
 from .contract import BaseSlicer, check_columns
 
-ALL, LABEL, PREDICTION, PAIR = "all", "label", "prediction", "pair"
+ALL, LABEL, PREDICTION = "all", "label", "prediction"
 READS = {LABEL: {"label"}, PREDICTION: {"prediction"}, PAIR: {"label", "prediction"}}
 NEEDS = {LABEL: {"labels"}, PREDICTION: {"predictions"}, PAIR: {"labels", "predictions"}}
 MOST_GROUPS = 2_000  # of a metadata column: one with more is a measurement, not a grouping
@@ -113,7 +113,7 @@ class Barlow(BaseSlicer):
         self.groups_, self.width_ = tuple(self._find_groups(evaluation, failed)), np.array(X.shape[1])
         trees, found = [], []
         for g, group in enumerate(self.groups_):
-            rows = np.flatnonzero(_mask(evaluation, group))
+            rows = np.flatnonzero(group_mask(evaluation, group))
             tree = self._tree(np.asarray(X[rows]), failed[rows])
             trees.append(tree)
             found.append(count_leaves(tree.leaf_of(X, rows), failed[rows], len(tree.leaves)))
@@ -180,13 +180,15 @@ class Barlow(BaseSlicer):
 
     def _rule(self, g: int, leaf: int, searched: Leaves) -> dict[str, Any]:
         """`searched` are the numbers on the rows that grew the tree, and flatter; `tree_statistics` has others."""
-        group, conditions = self.groups_[g], self._tree_of(g).path(leaf)
+        group, tree = self.groups_[g], self._tree_of(g)
+        paths = [tree.path(other) for other in range(len(tree.leaves))]
         return {
             "kind": "path",
             "representation": self.representation_,
             **(group if PAIR in group else {"scope": dict(group)}),
-            "conditions": conditions,
-            "names": [f"feature {one['feature']}" for one in conditions],
+            "conditions": paths[leaf],
+            "names": [f"feature {one['feature']}" for one in paths[leaf]],
+            "leaves": paths,  # of the whole tree: its ALER can be counted on any rows
             "tree": g,
             "leaf": leaf,
             "searched": searched.numbers(leaf),
@@ -204,7 +206,7 @@ class Barlow(BaseSlicer):
         evaluation.need(frozenset(NEEDS.get(self.group, ())), f"method `barlow` with group={self.group}")
         weights = np.zeros((len(evaluation), len(self.trees_)))
         for g in np.unique(self.trees_):
-            rows = np.flatnonzero(_mask(evaluation, self.groups_[g]))
+            rows = np.flatnonzero(group_mask(evaluation, self.groups_[g]))
             leaf = self._tree_of(g).leaf_of(X, rows)
             for j in np.flatnonzero(self.trees_ == g):
                 weights[rows, j] = leaf == self.leaves_[j]
@@ -232,16 +234,7 @@ def tree_statistics(slicer: Barlow, evaluation: Evaluation) -> tuple[GroupLeaves
     check_columns(X, int(slicer.width_), "method `barlow`")
     found = []
     for g, group in enumerate(slicer.groups_):
-        rows, tree = np.flatnonzero(_mask(evaluation, group)), slicer._tree_of(g)
+        rows, tree = np.flatnonzero(group_mask(evaluation, group)), slicer._tree_of(g)
         leaves = count_leaves(tree.leaf_of(X, rows), failed[rows], len(tree.leaves))
         found.append(GroupLeaves(group, leaves))
     return tuple(found)
-
-
-def _mask(evaluation: Evaluation, group: Mapping[str, Any]) -> Array:
-    """(n,) bool: rows of a group."""
-    if PAIR not in group:
-        return scope_mask(evaluation, group)
-    return np.isin(np.asarray(evaluation.labels), group[PAIR]) & np.isin(
-        np.asarray(evaluation.predictions), group[PAIR]
-    )

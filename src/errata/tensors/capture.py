@@ -103,19 +103,13 @@ class Tap:
     def _keep_input(self, name: str) -> Any:
         def hook(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
             value = args[0] if args else next(iter(kwargs.values()))
-            self._last = name, _mean_over_positions(module, value)
+            self._last = name, mean_over_positions(module, value.detach())
 
         return hook
 
     def _keep_output(self, name: str) -> Any:
         def hook(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-            value = _first_tensor(output)
-            if value is None or value.ndim == 0:
-                raise InputError(
-                    f"the layer `{name}` gives no tensor of rows but {type(output).__name__}; name another"
-                )
-            # A copy: the next layer may write over it in place.
-            self._last = name, value.detach().reshape(len(value), -1).clone()
+            self._last = name, rows_of(output, name).detach()
 
         return hook
 
@@ -130,12 +124,19 @@ def tapped(model: nn.Module, layer: str | None = None) -> Iterator[Tap]:
         tap.remove()
 
 
-def _mean_over_positions(module: nn.Module, value: torch.Tensor) -> torch.Tensor:
-    """(b, d): channels are last for a linear layer and second for a convolution."""
-    value = value.detach()
+def mean_over_positions(module: nn.Module, value: torch.Tensor) -> torch.Tensor:
+    """(b, d) of a head's input: channels are last for a linear layer and second for a convolution."""
     if isinstance(module, nn.Linear):
         return value.reshape(len(value), -1, value.shape[-1]).mean(dim=1) if value.ndim > 2 else value.clone()
     return value.flatten(2).mean(dim=2)
+
+
+def rows_of(output: Any, name: str) -> torch.Tensor:
+    """(b, d) of a layer's output, flattened; a copy, since the next layer may write over it in place."""
+    value = _first_tensor(output)
+    if value is None or value.ndim == 0:
+        raise InputError(f"the layer `{name}` gives no tensor of rows but {type(output).__name__}; name another")
+    return value.reshape(len(value), -1).clone()
 
 
 def _first_tensor(nested: Any) -> torch.Tensor | None:

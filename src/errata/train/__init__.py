@@ -1,8 +1,21 @@
-"""Small honest training: two networks and one loop. Only those who have torch import this room."""
+"""Small honest training: a few networks, one loop, and the same loop against an adversary. Needs torch."""
 
-from .loop import Epoch, fit, outputs, prepared
+from .adversarial import fit_robust, robust_accuracy
+from .loop import Epoch, fit, outputs, prepared, scaled
 from .networks import NETWORKS, network
 from .resnet import ResNet18
 from .small import SmallCNN
 
-__all__ = ["NETWORKS", "Epoch", "ResNet18", "SmallCNN", "fit", "network", "outputs", "prepared"]
+__all__ = [
+    "NETWORKS",
+    "Epoch",
+    "ResNet18",
+    "SmallCNN",
+    "fit",
+    "fit_robust",
+    "network",
+    "outputs",
+    "prepared",
+    "robust_accuracy",
+    "scaled",
+]

@@ -24,6 +24,7 @@ FITS = 0.6  # share of a GPU's free memory that pictures may take
 WEIGHT_DECAY = 1e-4
 
 Images = Array | torch.Tensor
+Disturb = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]  # a prepared batch and its labels -> another batch
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Epoch:
     number: int
     loss: float
     validation_accuracy: float | None
+    robust_accuracy: float | None = None  # where `fit_robust` trained, of some validation rows
 
 
 def fit(
@@ -47,21 +49,25 @@ def fit(
     seed: int = 0,
     validation: tuple[Images, Images] | None = None,
     progress: Callable[[Epoch], None] | None = None,
+    disturb: Disturb | None = None,
 ) -> tuple[Epoch, ...]:
-    """Trains in place, then brings the model home: binary cross-entropy for one logit, cross-entropy for more."""
+    """Trains in place, then brings the model home: binary cross-entropy for one logit, cross-entropy for more.
+
+    disturb: what is learnt from instead of each batch.
+    """
     _check(images, labels, epochs, batch)
     chance = torch.Generator().manual_seed(seed)
     steps = math.ceil(len(images) / batch)
     history: list[Epoch] = []
     with moved(model, device) as where:
-        pixels, targets = _resident(images, where), _tensor(labels).to(where)
-        _check_labels(model, pixels[:2].to(where), targets)
+        pixels, targets = _resident(images, where), tensor_of(labels).to(where)
+        check_labels(model, pixels[:2].to(where), targets)
         optimiser = _optimiser(model, lr, where)
         for number in range(epochs):
             # Batches of nearly one size: a last one of a single row has no variance to normalise by.
             parts = torch.randperm(len(pixels), generator=chance).to(pixels.device).tensor_split(steps)
             rates = [lr * _share(number * steps + step, epochs * steps) for step in range(steps)]
-            loss = _epoch(model, optimiser, pixels, targets, list(zip(parts, rates, strict=True)))
+            loss = _epoch(model, optimiser, pixels, targets, list(zip(parts, rates, strict=True)), disturb)
             accuracy = None if validation is None else _accuracy(model, *validation, where, batch)
             history.append(Epoch(number, loss, accuracy))
             if progress is not None:
@@ -76,7 +82,7 @@ def outputs(
     logits, penultimate = [], []
     with moved(model, device) as where, evaluating(model), tapped(model) as tap:
         for start in range(0, len(images), batch):
-            part = _tensor(images[start : start + batch]).to(where)
+            part = tensor_of(images[start : start + batch]).to(where)
             logits.append(model(prepared(part)).float().cpu().numpy())
             penultimate.append(tap.take(len(part)).numpy())
     return np.concatenate(logits), np.concatenate(penultimate)
@@ -87,12 +93,18 @@ def prepared(images: torch.Tensor) -> torch.Tensor:
     return images.permute(0, 3, 1, 2).float().div_(255 * 0.25).sub_(2)
 
 
+def scaled(pixels: torch.Tensor) -> torch.Tensor:
+    """Pixels in [0, 1] as `prepared` gives them: lengths become four times as long."""
+    return 4 * pixels - 2
+
+
 def _epoch(
     model: nn.Module,
     optimiser: torch.optim.Optimizer,
     pixels: torch.Tensor,
     targets: torch.Tensor,
     plan: list[tuple[torch.Tensor, float]],
+    disturb: Disturb | None,
 ) -> float:
     """The mean loss of one pass over `plan`, batches of rows with their rates; waits for the device at its end only."""
     model.train()
@@ -100,10 +112,11 @@ def _epoch(
     for rows, rate in plan:
         for group in optimiser.param_groups:
             group["lr"] = rate
-        x = prepared(pixels[rows].to(targets.device, non_blocking=True))
-        with _precision(targets.device):
+        x, y = prepared(pixels[rows].to(targets.device, non_blocking=True)), targets[rows.to(targets.device)]
+        x = x if disturb is None else disturb(x, y)
+        with precision(targets.device):
             logits = model(x)
-        loss = _loss(logits.float(), targets[rows.to(targets.device)])
+        loss = loss_of(logits.float(), y)
         optimiser.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
         optimiser.step()
@@ -114,21 +127,26 @@ def _epoch(
     return mean
 
 
-def _loss(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+def loss_of(logits: torch.Tensor, targets: torch.Tensor, reduction: str = "mean") -> torch.Tensor:
+    """Binary cross-entropy for one logit, cross-entropy for more."""
     if logits.shape[1] == 1:
-        return functional.binary_cross_entropy_with_logits(logits[:, 0], targets.float())
-    return functional.cross_entropy(logits, targets.long())
+        return functional.binary_cross_entropy_with_logits(logits[:, 0], targets.float(), reduction=reduction)
+    return functional.cross_entropy(logits, targets.long(), reduction=reduction)
+
+
+def said(logits: torch.Tensor) -> torch.Tensor:
+    """(b,) the class that is predicted."""
+    return (logits[:, 0] > 0).long() if logits.shape[1] == 1 else logits.argmax(dim=1)
 
 
 def _accuracy(model: nn.Module, images: Images, labels: Images, where: torch.device, batch: int) -> float:
-    right, truth = 0, _tensor(labels)
+    right, truth = 0, tensor_of(labels)
     with evaluating(model):
         for start in range(0, len(images), batch):
-            with _precision(where):
-                logits = model(prepared(_tensor(images[start : start + batch]).to(where)))
-            said = logits[:, 0] > 0 if logits.shape[1] == 1 else logits.argmax(dim=1)
-            right += (said.cpu().long() == truth[start : start + batch].long()).sum()
-    return float(right) / len(truth)
+            with precision(where):
+                logits = model(prepared(tensor_of(images[start : start + batch]).to(where)))
+            right += int((said(logits).cpu() == truth[start : start + batch].long()).sum())
+    return right / len(truth)
 
 
 def _share(step: int, total: int) -> float:
@@ -144,33 +162,39 @@ def _optimiser(model: nn.Module, lr: float, where: torch.device) -> torch.optim.
     return torch.optim.Adam(model.parameters(), lr=lr, weight_decay=WEIGHT_DECAY, fused=True)
 
 
-def _precision(where: torch.device) -> AbstractContextManager[object]:
+def precision(where: torch.device) -> AbstractContextManager[object]:
+    """Half of it on a GPU."""
     return torch.autocast("cuda", dtype=torch.bfloat16) if where.type == "cuda" else nullcontext()
 
 
 def _resident(images: Images, where: torch.device) -> torch.Tensor:
     """On the device where they fit, else where they are."""
-    pixels = _tensor(images)
+    pixels = tensor_of(images)
     if where.type == "cuda" and pixels.nbytes > FITS * torch.cuda.mem_get_info(where)[0]:
         return pixels
     return pixels.to(where)
 
 
-def _tensor(values: Images) -> torch.Tensor:
+def tensor_of(values: Images) -> torch.Tensor:
+    """The same values, where they are."""
     # torch complains of arrays it may not write to, and asks that none has a negative stride.
     return values if isinstance(values, torch.Tensor) else torch.from_numpy(np.require(values, requirements=["C", "W"]))
 
 
 def _check(images: Images, labels: Images, epochs: int, batch: int) -> None:
-    if len(images) != len(labels):
-        raise InputError(f"`labels` has {len(labels)} rows and `images` {len(images)}; give one label an image")
-    if images.ndim != 4 or images.shape[-1] != 3 or str(images.dtype).removeprefix("torch.") != "uint8":
-        raise InputError(f"`images` must be bytes (n, px, px, 3); got {images.dtype} {tuple(images.shape)}")
+    check_images(images, labels)
     if len(images) < 2 or epochs < 1 or batch < 2:
         raise InputError(f"training needs 2 images, 1 epoch and batches of 2; got {len(images)}, {epochs}, {batch}")
 
 
-def _check_labels(model: nn.Module, two: torch.Tensor, targets: torch.Tensor) -> None:
+def check_images(images: Images, labels: Images) -> None:
+    if len(images) != len(labels):
+        raise InputError(f"`labels` has {len(labels)} rows and `images` {len(images)}; give one label an image")
+    if images.ndim != 4 or images.shape[-1] != 3 or str(images.dtype).removeprefix("torch.") != "uint8":
+        raise InputError(f"`images` must be bytes (n, px, px, 3); got {images.dtype} {tuple(images.shape)}")
+
+
+def check_labels(model: nn.Module, two: torch.Tensor, targets: torch.Tensor) -> None:
     """A label beyond the logits would train nonsense with one logit, and end a GPU's process with more."""
     with evaluating(model):
         logits = model(prepared(two)).shape[1]

@@ -8,10 +8,14 @@ import torch
 from torch import nn
 
 from ..core.errors import unknown
-from .resnet import ResNet18
+from .resnet import ResNet18, slim
 from .small import SmallCNN
 
-NETWORKS: dict[str, Callable[[int, int], nn.Module]] = {"resnet18": ResNet18, "small": SmallCNN}
+NETWORKS: dict[str, Callable[[int, int], nn.Module]] = {
+    "resnet18": ResNet18,
+    "resnet18-slim": slim,
+    "small": SmallCNN,
+}
 
 
 def network(name: str, *, px: int, outputs: int = 1, seed: int = 0) -> nn.Module:

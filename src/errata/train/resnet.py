@@ -1,4 +1,4 @@
-"""ResNet-18 (He et al. 2016), with the usual stem for large images and a fine one for small images."""
+"""ResNet-18 (He et al. 2016), with the usual stem for large images and a fine one for small images; and a slim one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from torch import nn
 
 LARGE = 96  # pixels from which the stem may divide by four
 WIDTHS = (64, 128, 256, 512)
+SLIM = (40, 80, 160, 192)  # 2.4 million weights: less than 5 MB in half precision
 
 
 class Block(nn.Module):
@@ -29,14 +30,14 @@ class Block(nn.Module):
 
 
 class ResNet18(nn.Module):
-    """(b, 3, px, px) -> (b, outputs) logits; `fc` sees (b, 512)."""
+    """(b, 3, px, px) -> (b, outputs) logits; `fc` sees (b, 512), or as many as the last of `widths`."""
 
-    def __init__(self, outputs: int = 1, px: int = 224):
+    def __init__(self, outputs: int = 1, px: int = 224, widths: tuple[int, ...] = WIDTHS):
         super().__init__()
-        self.stem = _stem(px)
-        inside = WIDTHS[0]
+        inside = widths[0]
+        self.stem = _stem(px, inside)
         stages = []
-        for i, width in enumerate(WIDTHS):
+        for i, width in enumerate(widths):
             stages.append(nn.Sequential(Block(inside, width, 1 if i == 0 else 2), Block(width, width, 1)))
             inside = width
         self.stages = nn.Sequential(*stages)
@@ -50,11 +51,15 @@ class ResNet18(nn.Module):
         return logits
 
 
-def _stem(px: int) -> nn.Sequential:
+def slim(outputs: int = 1, px: int = 32) -> ResNet18:
+    return ResNet18(outputs, px, SLIM)
+
+
+def _stem(px: int, width: int) -> nn.Sequential:
     if px >= LARGE:
-        head = [_convolution(3, WIDTHS[0], 7, 2), nn.BatchNorm2d(WIDTHS[0]), nn.ReLU(inplace=True)]
+        head = [_convolution(3, width, 7, 2), nn.BatchNorm2d(width), nn.ReLU(inplace=True)]
         return nn.Sequential(*head, nn.MaxPool2d(3, stride=2, padding=1))
-    return nn.Sequential(_convolution(3, WIDTHS[0], 3), nn.BatchNorm2d(WIDTHS[0]), nn.ReLU(inplace=True))
+    return nn.Sequential(_convolution(3, width, 3), nn.BatchNorm2d(width), nn.ReLU(inplace=True))
 
 
 def _convolution(inside: int, outside: int, size: int, stride: int = 1) -> nn.Conv2d:

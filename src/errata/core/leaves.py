@@ -1,0 +1,85 @@
+"""What the leaves of a tree hold: the numbers that Barlow's tables print (definitions 1 to 5 of the paper)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .confirm import scope_mask
+from .evaluation import Evaluation
+from .rows import Array
+
+PAIR = "pair"  # two classes taken for each other
+
+
+def group_mask(evaluation: Evaluation, group: Mapping[str, Any]) -> Array:
+    """(n,) bool: rows of a group, {"label": 3}, {"site": "a"} or {"pair": [3, 5]}; all of them where it is empty."""
+    if PAIR not in group:
+        return scope_mask(evaluation, group)
+    return np.isin(np.asarray(evaluation.labels), group[PAIR]) & np.isin(
+        np.asarray(evaluation.predictions), group[PAIR]
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Leaves:
+    """What the leaves of one tree hold on some rows (definitions 1 to 5 of the paper).
+
+    A rate of no rows, and a share of no failures, is NaN; it adds nothing to `aler`.
+    """
+
+    sizes: Array  # (l,)
+    failures: Array  # (l,)
+
+    @property
+    def base_error_rate(self) -> float:
+        return float(_ratio(self.failures.sum(), self.sizes.sum()))
+
+    @property
+    def error_rates(self) -> Array:
+        return _ratio(self.failures, self.sizes)
+
+    @property
+    def coverages(self) -> Array:
+        """Share of the group's failures."""
+        return _ratio(self.failures, self.failures.sum())
+
+    @property
+    def importances(self) -> Array:
+        return np.asarray(np.nan_to_num(self.error_rates * self.coverages))
+
+    @property
+    def aler(self) -> float:
+        """Average leaf error rate: as a failure sees it, how often its leaf fails."""
+        return float(self.importances.sum()) if self.sizes.sum() else float("nan")
+
+    def valid(self, delta: float, tau: float) -> Array:
+        """(v,) leaves with an error rate above the base by delta and more than tau of the failures (algorithm 1)."""
+        kept: Array = (self.error_rates > self.base_error_rate + delta) & (self.coverages > tau)
+        return np.flatnonzero(kept)
+
+    def numbers(self, leaf: int) -> dict[str, Any]:
+        """One leaf and its tree, as the paper's tables print them: BER, ER, EC, IV, ALER."""
+        return {
+            "n": int(self.sizes[leaf]),
+            "failures": int(self.failures[leaf]),
+            "group_n": int(self.sizes.sum()),
+            "group_failures": int(self.failures.sum()),
+            "base_error_rate": self.base_error_rate,
+            "error_rate": float(self.error_rates[leaf]),
+            "error_coverage": float(self.coverages[leaf]),
+            "importance": float(self.importances[leaf]),
+            "aler": self.aler,
+        }
+
+
+def count_leaves(leaf: Array, failed: Array, count: int) -> Leaves:
+    """From the leaf that each row falls into, and whether the model fails on it."""
+    return Leaves(np.bincount(leaf, minlength=count), np.bincount(leaf[failed], minlength=count))
+
+
+def _ratio(part: Array, whole: Array) -> Array:
+    return np.where(whole > 0, part / np.maximum(whole, 1), np.nan)

@@ -1,0 +1,221 @@
+"""Training against an adversary: the attack stays in its ball, and the network learns to stand it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from errata.core import InputError
+from errata.tensors import Ball, distances, state_fingerprint
+from errata.train import Epoch, adversarial, fit, fit_robust, network, outputs, prepared, robust_accuracy, scaled
+from errata.train.adversarial import _Adversary, shifted
+
+torch.set_num_threads(1)
+PX = 16
+RADIUS = 0.5
+
+
+def pictures(n: int, seed: int, classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    """Noise; in class c, the c-th band of rows is a little brighter: easy to learn, and easy to disturb."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(classes, size=n)
+    images = rng.integers(90, 166, size=(n, PX, PX, 3), dtype=np.uint8)
+    band = PX // classes
+    for image, label in zip(images, labels, strict=True):
+        image[label * band : (label + 1) * band] += 12
+    return images, labels
+
+
+TRAIN, TEST = pictures(600, 0), pictures(200, 1)
+
+
+def robust(seed: int = 0, **options: object) -> tuple[torch.nn.Module, tuple[Epoch, ...]]:
+    model = network("small", px=PX, seed=3)
+    asked = {"radius": RADIUS, "steps": 3, "epochs": 1, "batch": 50, "lr": 3e-3, "seed": seed, **options}
+    return model, fit_robust(model, *TRAIN, **asked)  # type: ignore[arg-type]
+
+
+def test_scaled_is_prepared_in_other_units() -> None:
+    images = torch.from_numpy(TRAIN[0][:4])
+    torch.testing.assert_close(scaled(images.permute(0, 3, 1, 2) / 255), prepared(images), atol=1e-5, rtol=0)
+
+
+def test_a_robust_network_stands_an_attack_that_a_plain_one_does_not() -> None:
+    plain = network("small", px=PX, seed=3)
+    fit(plain, *TRAIN, epochs=5, batch=50, lr=3e-3)
+    model, history = robust(epochs=5, validation=TEST)
+    clean = [robust_accuracy(one, *TEST, 0.0) for one in (plain, model)]
+    attacked = [robust_accuracy(one, *TEST, RADIUS) for one in (plain, model)]
+    assert min(clean) > 0.9
+    assert attacked[1] > attacked[0] + 0.2
+    assert history[-1].validation_accuracy == pytest.approx(clean[1])
+    assert history[-1].robust_accuracy == pytest.approx(attacked[1], abs=0.1)
+
+
+@pytest.mark.parametrize("radius", [0.1, 3.0])
+def test_what_is_learnt_from_lies_in_the_ball_and_is_worse(radius: float) -> None:
+    """Lengths are of [0, 1] pixels: four times as long where the network sees them."""
+    model = network("small", px=PX, seed=1)
+    model.train()
+    x, targets = prepared(torch.from_numpy(TRAIN[0][:40])), torch.from_numpy(TRAIN[1][:40])
+    found = _Adversary(model, Ball(radius, 4), 0, 0, False)(x, targets)
+    gone = distances(found, x)
+    assert float(gone.max()) <= 4 * radius * (1 + 1e-4)
+    assert float(gone.median()) > 2 * radius
+    assert float(found.abs().max()) <= 2
+    model.eval()
+    with torch.no_grad():
+        before, after = (adversarial.loss_of(model(batch), targets) for batch in (x, found))
+    assert after > before
+
+
+def test_the_adversary_follows_its_seed() -> None:
+    model = network("small", px=PX, seed=1)
+    x, targets = prepared(torch.from_numpy(TRAIN[0][:8])), torch.from_numpy(TRAIN[1][:8])
+    one, same, other = (_Adversary(model, Ball(1.0, 1), seed, 0, False)(x, targets) for seed in (3, 3, 4))
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
+
+
+def test_the_attack_leaves_no_trace_in_the_network() -> None:
+    model = network("small", px=PX, seed=1)
+    model.train()
+    before = state_fingerprint(model)
+    x, targets = prepared(torch.from_numpy(TRAIN[0][:40])), torch.from_numpy(TRAIN[1][:40])
+    _Adversary(model, Ball(0.5, 2), 0, 0, False)(x, targets)
+    assert state_fingerprint(model) == before  # running means too
+    assert all(module.training for module in model.modules())
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_no_radius_is_no_attack_and_more_of_it_breaks_more() -> None:
+    model = network("small", px=PX, seed=3)
+    fit(model, *TRAIN, epochs=2, batch=50, lr=3e-3)
+    clean = ((outputs(model, TEST[0])[0][:, 0] > 0) == TEST[1]).mean()
+    found = [robust_accuracy(model, *TEST, radius) for radius in (0.0, 0.2, 0.4, 1.5)]
+    assert found[0] == pytest.approx(clean)
+    assert found == sorted(found, reverse=True)
+    assert found[-1] < 0.2
+    several = robust_accuracy(model, *TEST, 0.4, restarts=3)
+    assert several <= found[2]
+    assert robust_accuracy(model, *TEST, 0.4, batch=33) == pytest.approx(found[2], abs=0.05)
+
+
+def test_what_is_broken_stays_broken() -> None:
+    """Every attack sees only the rows that stood all before."""
+    model = network("small", px=PX, seed=3)
+    fit(model, *TRAIN, epochs=2, batch=50, lr=3e-3)
+    seen: list[int] = []
+    handle = model.register_forward_pre_hook(lambda module, args: seen.append(len(args[0])))
+    left = robust_accuracy(model, *TEST, 0.4, steps=2, restarts=3)
+    handle.remove()
+    sizes = seen[2::3]  # the first of each attack, after the check of two rows and the clean pass
+    assert len(seen) == 2 + 3 * 3
+    assert seen[:2] == [2, 200]
+    assert sizes == sorted(sizes, reverse=True)
+    assert 200 >= sizes[0] > sizes[1] >= round(200 * left) > 0
+
+
+def test_several_classes() -> None:
+    images, labels = pictures(300, 0, classes=4)
+    model = network("small", px=PX, outputs=4)
+    history = fit_robust(
+        model, torch.from_numpy(images), torch.from_numpy(labels), radius=0.1, steps=2, epochs=4, batch=50, lr=3e-3,
+        validation=pictures(100, 1, classes=4),
+    )  # fmt: skip
+    assert history[-1].robust_accuracy is not None
+    assert history[-1].validation_accuracy is not None
+    assert 0.6 < history[-1].robust_accuracy <= history[-1].validation_accuracy
+
+
+def test_the_same_seed_gives_the_same_weights() -> None:
+    one, same, other = (state_fingerprint(robust(seed, shift=1, flip=True)[0]) for seed in (7, 7, 8))
+    assert one == same != other
+
+
+def test_progress_hears_both_accuracies_and_few_rows_are_attacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    attacked = []
+    monkeypatch.setattr(adversarial, "WATCHED", 20)
+    true = adversarial.robust_accuracy
+    monkeypatch.setattr(
+        adversarial, "robust_accuracy", lambda model, images, *rest, **more: attacked.append(len(images))
+        or true(model, images, *rest, **more),
+    )  # fmt: skip
+    heard: list[Epoch] = []
+    _, history = robust(epochs=2, validation=TEST, progress=heard.append)
+    assert tuple(heard) == history
+    assert [epoch.number for epoch in history] == [0, 1]
+    assert attacked == [20, 20]
+    assert all(epoch.robust_accuracy is not None for epoch in history)
+    assert robust()[1][0].robust_accuracy is None
+
+
+def test_pictures_are_shifted_by_whole_pixels_and_black_comes_in() -> None:
+    images = torch.arange(1, 1 + 6 * 30, dtype=torch.float32).reshape(6, 1, 5, 6)
+    found = shifted(images, 2, torch.Generator().manual_seed(0))
+    assert found.shape == images.shape
+    offsets = set()
+    for before, after in zip(images[:, 0], found[:, 0], strict=True):
+        padded = torch.nn.functional.pad(before, (2, 2, 2, 2))
+        fits = [(y, x) for y in range(5) for x in range(5) if torch.equal(padded[y : y + 5, x : x + 6], after)]
+        assert len(fits) == 1
+        offsets.add(fits[0])
+    assert all(len(set(along)) > 1 for along in zip(*offsets, strict=True))
+
+
+def test_flips_mirror_about_half_of_the_pictures() -> None:
+    adversary = _Adversary(network("small", px=PX), Ball(0.0, 1), 0, 0, True)
+    x = prepared(torch.from_numpy(TRAIN[0][:100]))
+    found = adversary(x, torch.from_numpy(TRAIN[1][:100]))
+    same = (found - x).abs().flatten(1).amax(dim=1) < 1e-4
+    mirrored = (found - x.flip(3)).abs().flatten(1).amax(dim=1) < 1e-4
+    assert bool((same ^ mirrored).all())
+    assert 30 < int(mirrored.sum()) < 70
+
+
+def test_the_slim_network_is_small_enough_to_ship() -> None:
+    model = network("resnet18-slim", px=32, outputs=10)
+    assert 2 * sum(value.numel() for value in model.state_dict().values()) < 5e6
+    assert model.eval()(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_gpu_learns_too() -> None:
+    model, history = robust(epochs=5, validation=TEST, device="cuda")
+    assert history[-1].robust_accuracy is not None
+    assert history[-1].robust_accuracy > 0.5
+    assert {parameter.device.type for parameter in model.parameters()} == {"cpu"}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"radius": -0.5}, "`radius` must be a length from 0 on"),
+        ({"steps": 0}, "`steps` must be at least 1"),
+        ({"shift": 16}, r"`shift` must be from 0 to less than the pictures .* got 16"),
+        ({"shift": -1}, "got -1"),
+        ({"epochs": 0}, "1 epoch"),
+        ({"lr": 1e30}, "use a smaller `lr`"),
+    ],
+)
+def test_bad_input_is_one_sentence(change: dict[str, object], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        robust(**change)
+
+
+@pytest.mark.parametrize(
+    ("images", "labels", "options", "words"),
+    [
+        (TEST[0].astype(float), TEST[1], {}, "bytes .* got float64"),
+        (TEST[0], TEST[1][:3], {}, "`labels` has 3 rows"),
+        (TEST[0], TEST[1] + 5, {}, "`labels` must be 0 or 1"),
+        (TEST[0][:0], TEST[1][:0], {}, "needs 1 image"),
+        (TEST[0], TEST[1], {"restarts": 0}, "1 restart; got 200 and 0"),
+    ],
+)
+def test_bad_attacks_are_one_sentence(
+    images: np.ndarray, labels: np.ndarray, options: dict[str, int], words: str
+) -> None:
+    with pytest.raises(InputError, match=words):
+        robust_accuracy(network("small", px=PX), images, labels, 0.5, **options)  # type: ignore[arg-type]
