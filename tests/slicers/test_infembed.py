@@ -8,8 +8,9 @@ from sklearn.cluster import AgglomerativeClustering
 
 from errata import audit
 from errata.core import Evaluation, InputError, Source, State
+from errata.core.rows import unit
 from errata.slicers import make, restore
-from errata.slicers.clusters import NOISE, lloyd, nearest_centre, unit
+from errata.slicers.clusters import NOISE, lloyd, nearest_centre
 from errata.slicers.contract import knows_outcome
 from errata.slicers.infembed import GRADE
 from errata.slicers.infembed_rule import Statistics, statistics

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NearestNeighbors
 
 from ..core import Array, Evaluation, InputError
-from ..core.rows import Matrix, blocks
+from ..core.rows import Matrix, blocks, unit
 
 NOISE = -1  # a row that belongs to no cluster
 SPECTRAL_ROWS = 5000  # its matrix of neighbours is decomposed: more rows take minutes
@@ -96,13 +96,6 @@ def to_cluster(X: Matrix, used: int, unit_length: bool) -> Array:
     """(n, used) float64."""
     first = np.asarray(X[:, :used] if isinstance(X, np.ndarray) else np.asarray(X)[:, :used], dtype=np.float64)
     return unit(first) if unit_length else first
-
-
-def unit(rows: Array) -> Array:
-    """Rows of length one; a row of zeros stays one."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    scaled: Array = rows / np.where(lengths > 0, lengths, 1.0)
-    return scaled
 
 
 def clusters_of(
