@@ -12,7 +12,7 @@ from .opponents import data_address
 
 PX = 96  # the longer side of a picture that is larger
 JPEG_QUALITY = 85
-COLD, HOT = np.array([0.75, 0.05, 0.15]), np.array([1.0, 0.85, 0.1])
+COLD, HOT = np.array([0.4, 0.0, 0.65]), np.array([1.0, 0.85, 0.1])  # purple to yellow: light where it is hot
 COVERED = 0.8  # of a picture, where the heat is highest: what lies below still shows
 
 
@@ -32,7 +32,7 @@ def upsampled(heat: Array, height: int, width: int) -> Array | None:
 
 
 def overlaid(picture: Array, heat: Array) -> Array | None:
-    """(h, w, 3) in [0, 1]: the picture in grey under its heat, from red to yellow; None without any."""
+    """(h, w, 3) in [0, 1]: the picture in grey under its heat, from purple to yellow; None without any."""
     height, width = picture.shape[:2]
     full = upsampled(heat, height, width)
     if full is None:
