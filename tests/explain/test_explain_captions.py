@@ -22,7 +22,7 @@ AXIS = np.eye(D)  # 0 dog, 1 cat, 2 snow, 3 grass, 4 night, 5 indoors
 TEXTS = {
     "a dog": AXIS[0], "a cat": AXIS[1], "a dog in snow": AXIS[0] + AXIS[2], "a dog on grass": AXIS[0] + AXIS[3],
     "a cat in snow": AXIS[1] + AXIS[2], "a puppy": 0.2 * AXIS[0] + AXIS[4], "a kitten in snow": AXIS[1] + 0.9 * AXIS[2],
-    "snow": AXIS[2],
+    "snow": AXIS[2], "a dog, a cat and snow": AXIS[0] + 0.2 * AXIS[1] + AXIS[2],
 }  # fmt: skip
 CAPTIONS = Captions(list(TEXTS), 5 * np.array(list(TEXTS.values())), "clip", ["a cat", "a dog"])
 RULE = {
@@ -92,7 +92,7 @@ def test_hard_captions_are_negative_and_first(make_audit, kinds):
     # Texts have length one before they are subtracted: the difference to "a dog" turns towards snow, and away from dog.
     in_snow = (AXIS[0] + AXIS[2]) / 2**0.5 - AXIS[0]
     assert data["hard"][0]["score"] == pytest.approx(-in_snow[2] / 2**0.5 / np.linalg.norm(in_snow))
-    assert (data["class"], data["reference"], data["of"], data["representation"]) == ("dog", "a dog", 8, "clip")
+    assert (data["class"], data["reference"], data["of"], data["representation"]) == ("dog", "a dog", 9, "clip")
     assert (data["chosen_on"], data["measured_on"]) == ("discover", "confirm")
     json.dumps(data)
 
@@ -104,14 +104,16 @@ def test_captions_of_another_class_are_left_out_by_name_and_by_place(make_audit,
     data = captioned(make_audit, kinds)
     every = texts_of(data["hard"] + data["easy"])
     assert "a cat in snow" not in every  # it names the other class
+    assert "a dog, a cat and snow" not in every  # so does this, which lies with the dogs
     assert "a kitten in snow" not in every  # it does not, but lies there
-    assert data["left_out"] == {"names": 2, "nearer": 1}
+    assert data["left_out"] == {"names": 3, "nearer": 1}
 
 
 def test_names_within_names_and_plurals():
     found = mentions(["a Fire Truck", "two trucks", "trucking", "a cat-like dog", ""], ["truck", "fire truck", "cat"])
     assert found == [{1}, {0}, set(), {2}, set()]
     assert mentions(["a cat"], []) == [set()]
+    assert mentions(["a fire truck", "fire"], ["fire", "fire truck"]) == [{1}, {0}]
     assert mentions(["a fire"], ["fire truck"]) == [set()]
 
 
@@ -177,7 +179,8 @@ def test_how_near_is_near_is_chosen_on_discover_rows(make_audit, kinds):
         assert (a["matches"]["cosine"], a["matches"]["share"]) == (b["matches"]["cosine"], b["matches"]["share"])
         assert b["matches"]["errors"] == 0
     assert usual["hard"][0]["matches"]["share"] == 0.2  # a quarter of the dogs stand in snow
-    assert 0.2 in SHARES[1:-1]
+    assert usual["easy"][0]["matches"]["share"] == 0.5  # three quarters on grass: the more of them, the surer
+    assert (SHARES[0], SHARES[-1]) == (0.05, 0.5)
 
 
 def test_a_caption_that_says_nothing_of_the_failures_is_shown_to_say_nothing(make_audit, kinds):
@@ -258,7 +261,7 @@ def test_each_label_of_a_multi_label_audit(make_audit, kinds):
     captions = Captions(CAPTIONS.texts, CAPTIONS.embeddings, "clip", ["a dog", "a cat"])
     audit = errata.audit(many, methods=["directions"], texts=captions)
     data = next(kinds(f)["captions"] for f in audit.slices if f.task == "dog" and f.rule["scope"]["label"] == 1)
-    assert (data["class"], data["reference"]) == ("dog", "the mean of 3 texts that name it")
+    assert (data["class"], data["reference"]) == ("dog", "the mean of 4 texts that name it")  # cat is no class
     assert "a dog in snow" in texts_of(data["hard"])
 
 
@@ -304,6 +307,7 @@ def test_phrases_of_the_rows_own_texts():
     assert phrases(texts, fewest=2, most=2) == ["it", "stop"]
     assert phrases(texts, longest=1, fewest=3) == ["it", "stop"]
     assert phrases(texts, fewest=9) == []
+    assert phrases(["b b b", "a", "a"], longest=1, fewest=1) == ["a", "b"]  # texts are counted, not words
     with pytest.raises(InputError, match="must be at least 1"):
         phrases(texts, longest=0)
 

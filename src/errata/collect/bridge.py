@@ -137,10 +137,7 @@ class Bridge:
         (judge,) = fits(_sum(parts, without=(0,)), [alpha])
         score = _zero_shot(*_placed(X, T, y, folds[0], judge), new_names)
         (whole,) = fits(_sum(parts), [alpha])
-        told = {
-            "score": asdict(score),
-            "tried": [[float(a), float(rank)] for a, rank in zip(alphas, ranks, strict=True)],
-        }
+        told = {"score": asdict(score), "tried": np.stack([alphas, ranks], axis=1).tolist()}
         return cls(whole, {"method": method, "alpha": alpha, "rows": len(X), "texts": len(T), "seed": seed, **told})
 
     @classmethod
