@@ -224,7 +224,7 @@ def test_classes_are_counted_as_far_as_the_rows_show(make_audit, kinds):
     assert (data["class"], data["reference"]) == ("1", "a dog")
     evaluation, _ = world(class_names=None)
     assert (evaluation.class_count, world()[0].class_count) == (2, 2)
-    probs = np.tile([0.2, 0.3, 0.5], (N, 1))
+    probs = np.tile([0.5, 0.3, 0.2], (N, 1))
     assert Evaluation(labels=evaluation.labels, probs=probs).class_count == 3
     assert Evaluation(labels=np.eye(4, dtype=int), predictions=np.eye(4, dtype=int)).class_count == 4
     assert Evaluation(losses=np.ones(9)).class_count == 0
