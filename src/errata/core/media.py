@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Literal, Protocol, runtime_checkable
 
 from .rows import Array
@@ -26,3 +27,9 @@ class Media(Protocol):
     def text(self, i: int) -> str | None:
         """The text of row i; None for pictures."""
         ...
+
+
+def data_address(picture: bytes) -> str:
+    """PNG or JPEG bytes as an address that holds them: pages and explanations carry small pictures with them."""
+    kind = "png" if picture.startswith(b"\x89PNG") else "jpeg"
+    return f"data:image/{kind};base64,{base64.b64encode(picture).decode()}"

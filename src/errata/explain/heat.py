@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Array
-from .opponents import data_address
+from ..core.media import data_address
 
 PX = 96  # the longer side of a picture that is larger
 JPEG_QUALITY = 85

@@ -7,7 +7,6 @@ negative, and it raises that loss (an opponent).
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from ..core import Array, Evaluation, Explanation, InputError
 from ..core.gaps import wilson
+from ..core.media import data_address
 from ..core.rows import Matrix, blocks
 from .exemplars import row_facts
 from .view import View
@@ -190,12 +190,6 @@ def training_facts(train: Evaluation, i: int) -> dict[str, Any]:
     if media is not None and media.kind == "text":
         facts["text"] = (media.text(i) or "")[:TEXT]
     elif media is not None:
-        facts["picture"] = data_address(media.thumbnail(i, PX))
+        picture = media.thumbnail(i, PX)
+        facts["picture"] = None if picture is None else data_address(picture)
     return facts
-
-
-def data_address(picture: bytes | None) -> str | None:
-    if picture is None:
-        return None
-    kind = "png" if picture.startswith(b"\x89PNG") else "jpeg"
-    return f"data:image/{kind};base64,{base64.b64encode(picture).decode()}"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-
 from ..core import Media
+from ..core.media import data_address
 
 BUDGET = 1_500_000  # characters of data: addresses
 PX = 112
@@ -57,11 +56,6 @@ class Pictures:
             return
         self._spent += len(address)
         self.symbols[row] = (address, is_small(found))
-
-
-def data_address(picture: bytes) -> str:
-    kind = "png" if picture.startswith(b"\x89PNG") else "jpeg"
-    return f"data:image/{kind};base64,{base64.b64encode(picture).decode()}"
 
 
 def is_small(picture: bytes) -> bool:
