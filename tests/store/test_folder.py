@@ -429,13 +429,15 @@ def test_an_error_in_the_middle_leaves_nothing(
 
 
 def test_parents_that_hold_something_else_stay(saved: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    audit, _ = saved("plain")  # made here when this test comes first, so before anything is broken
+
     def fail(*args: Any, **kwargs: Any) -> None:
         (tmp_path / "new" / "mine.txt").touch()
         raise RuntimeError
 
     monkeypatch.setattr(folders, "_flush", fail)
     with pytest.raises(RuntimeError):
-        store.save(saved("plain")[0], tmp_path / "new" / "audit")
+        store.save(audit, tmp_path / "new" / "audit")
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["mine.txt"]
 
 
