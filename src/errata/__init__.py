@@ -17,9 +17,22 @@ from .collect import (
     load_influence,
     save_influence,
 )
-from .core import Audit, Captions, ErrataError, Evaluation, InputError, Origin, Slice, Source
+from .core import (
+    Audit,
+    Captions,
+    Comparison,
+    ErrataError,
+    Evaluation,
+    InputError,
+    Origin,
+    Plan,
+    Slice,
+    Source,
+)
 from .explain import caption_candidates, opponents, picture_features, reference_captions, relabel_candidates
+from .mending import correct, keep_apart, plan_prompts, plan_selection, plan_weights, recheck
 from .slicers import SLICERS
+from .store import load_plan, save_plan
 from .workflow import Settings, apply, audit, load, save
 
 __all__ = [
@@ -28,6 +41,7 @@ __all__ = [
     "Bridge",
     "Captions",
     "ClipSpace",
+    "Comparison",
     "ErrataError",
     "Evaluation",
     "ImageArrays",
@@ -35,6 +49,7 @@ __all__ = [
     "ImagePaths",
     "InputError",
     "Origin",
+    "Plan",
     "Settings",
     "Slice",
     "Source",
@@ -44,15 +59,23 @@ __all__ = [
     "audit",
     "caption_candidates",
     "collect",
+    "correct",
     "embed_captions",
     "feature_maps",
     "influence",
+    "keep_apart",
     "load",
     "load_influence",
+    "load_plan",
     "opponents",
     "picture_features",
+    "plan_prompts",
+    "plan_selection",
+    "plan_weights",
+    "recheck",
     "reference_captions",
     "relabel_candidates",
     "save",
     "save_influence",
+    "save_plan",
 ]

@@ -233,11 +233,15 @@ def _finish(
     _say(f"\n{output / 'report.html'}")
 
 
-def _add_bench() -> None:
-    """The exams have a file of their own; here they are only named."""
+def _add_others() -> None:
+    """Commands that have files of their own; here they are only named."""
     from .bench.cli import app as bench
+    from .plan_cli import app as plan
+    from .plan_cli import recheck
 
     app.add_typer(bench, name="bench")
+    app.add_typer(plan, name="plan")
+    app.command()(recheck)
 
 
 def _say(text: str) -> None:
@@ -269,7 +273,7 @@ def main() -> None:
     """Run the command; every error of the user's is one sentence and exit code 2."""
     from .core import ErrataError
 
-    _add_bench()
+    _add_others()
     try:
         code = app(args=sys.argv[1:] or ["--help"], standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)

@@ -18,6 +18,7 @@ from .core import Array, Audit, Captions, Evaluation, InputError, Slice
 from .core.confirm import Candidate, Result, Settings, Trial, scope_mask, select, silence, test_all
 from .core.errors import unknown
 from .core.membership import OVERLAP, jaccard
+from .core.overlap import same_rows
 from .core.split import discover_mask
 from .explain import explain as explain_audit
 from .report import to_html
@@ -132,7 +133,10 @@ def apply(audit: Audit, evaluation: Evaluation) -> dict[str, Array]:
         place = item.slicer, item.task
         if place not in weights:
             weights[place] = audit.slicers[item.slicer].membership(tasks.get(item.task, evaluation))
-    return {item.id: _scoped(item.rule, evaluation, weights[item.slicer, item.task][:, item.column]) for item in able}
+    return {
+        item.id: _scoped(item.rule, tasks.get(item.task, evaluation), weights[item.slicer, item.task][:, item.column])
+        for item in able
+    }
 
 
 def load(folder: str | Path) -> Audit:
@@ -186,18 +190,10 @@ def _check_seed(seed: int) -> None:
 
 
 def _refuse_training_rows(evaluation: Evaluation, train: Evaluation | None) -> None:
-    """Errors on rows the model learnt from say nothing of new ones. Same id and same values: the same row."""
+    """Errors on rows the model learnt from say nothing of new ones."""
     if train is None:
         return
-    _, mine, theirs = np.intersect1d(evaluation.row_ids, train.row_ids, return_indices=True)
-    shared = [name for name in evaluation.representations if name in train.representations]
-    if not len(mine) or not shared:
-        return
-    few = slice(0, 1000)
-    a = np.asarray(evaluation.representations[shared[0]][np.sort(mine[few])])
-    b = np.asarray(train.representations[shared[0]][theirs[few][np.argsort(mine[few])]])
-    same = int((a == b).all(axis=1).sum()) if a.shape == b.shape else 0
-    if same > len(a) / 2:
+    if same := same_rows(evaluation, train):
         raise InputError(f"at least {same} rows of the evaluation are also in `train`; audit rows the model never saw")
 
 

@@ -2,9 +2,11 @@
 
 from .audit import Audit, Confirmed, Explanation, Found, Overall, Slice
 from .captions import Captions
+from .comparison import Change, Comparison
 from .errors import ErrataError, InputError, MissingExtra, MissingInput, require
 from .evaluation import Evaluation, Origin, Source
 from .media import Media
+from .plan import Plan, Prompt
 from .rows import Array, Matrix, RowView
 from .state import State
 
@@ -12,6 +14,8 @@ __all__ = [
     "Array",
     "Audit",
     "Captions",
+    "Change",
+    "Comparison",
     "Confirmed",
     "ErrataError",
     "Evaluation",
@@ -24,6 +28,8 @@ __all__ = [
     "MissingInput",
     "Origin",
     "Overall",
+    "Plan",
+    "Prompt",
     "RowView",
     "Slice",
     "Source",

@@ -72,7 +72,8 @@ class Trial:
         self.confirm: Array = ~discover
 
     @cached_property
-    def _tolerance(self) -> float:
+    def tolerance(self) -> float:
+        """The loss above which an outcome is bad, where there are no errors."""
         losses = self.evaluation.losses
         if losses is None:
             raise InputError("an audit needs losses, or labels with probs or predictions; this evaluation has neither")
@@ -85,16 +86,22 @@ class Trial:
 
     @cached_property
     def outcome(self) -> Array:
-        """(n,) 0/1: an error, or a loss above the tolerance."""
-        if self.evaluation.errors is not None:
-            return self.evaluation.errors.astype(np.float64)
-        threshold = self._tolerance
-        assert self.evaluation.losses is not None
-        return (self.evaluation.losses > threshold).astype(np.float64)
+        return self.outcome_of(self.evaluation)
+
+    def outcome_of(self, rows: Evaluation) -> Array:
+        """(n,) 0/1 of any rows: an error, or a loss above the tolerance of this trial's."""
+        if self.by_error:
+            rows.need(frozenset({"labels", "predictions"}), "a comparison of errors")
+            assert rows.errors is not None
+            return rows.errors.astype(np.float64)
+        tolerance = self.tolerance
+        rows.need(frozenset({"losses"}), "a comparison of losses")
+        assert rows.losses is not None
+        return (rows.losses > tolerance).astype(np.float64)
 
     @property
     def outcome_name(self) -> str:
-        return "error" if self.by_error else f"loss above {self._tolerance:.4g}"
+        return "error" if self.by_error else f"loss above {self.tolerance:.4g}"
 
     @cached_property
     def delta(self) -> float:

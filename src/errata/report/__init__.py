@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from .change import comparison_table
 from .page import to_html
 from .terminal import to_terminal
 
-__all__ = ["to_html", "to_terminal"]
+__all__ = ["comparison_table", "to_html", "to_terminal"]

@@ -1,7 +1,8 @@
 """Small honest training: a few networks, one loop, and the same loop against an adversary. Needs torch."""
 
 from .adversarial import fit_robust, robust_accuracy
-from .loop import Epoch, fit, outputs, prepared, scaled
+from .head import fine_tune_head
+from .loop import Epoch, fit, generalised_cross_entropy, outputs, prepared, scaled
 from .networks import NETWORKS, network
 from .resnet import ResNet18
 from .small import SmallCNN
@@ -11,8 +12,10 @@ __all__ = [
     "Epoch",
     "ResNet18",
     "SmallCNN",
+    "fine_tune_head",
     "fit",
     "fit_robust",
+    "generalised_cross_entropy",
     "network",
     "outputs",
     "prepared",

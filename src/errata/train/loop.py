@@ -25,6 +25,7 @@ WEIGHT_DECAY = 1e-4
 
 Images = Array | torch.Tensor
 Disturb = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]  # a prepared batch and its labels -> another batch
+Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]  # (b, k) logits, (b,) targets -> (b,)
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,23 @@ class Epoch:
     loss: float
     validation_accuracy: float | None
     robust_accuracy: float | None = None  # where `fit_robust` trained, of some validation rows
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """What is learnt from, and how: pictures, labels, a weight for each, the loss, what disturbs a batch."""
+
+    pixels: torch.Tensor
+    targets: torch.Tensor
+    weights: torch.Tensor | None
+    loss: Loss
+    disturb: Disturb | None
+
+    def batch(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+        where = self.targets.device
+        x, own = prepared(self.pixels[rows].to(where, non_blocking=True)), rows.to(where)
+        y = self.targets[own]
+        return x if self.disturb is None else self.disturb(x, y), y, None if self.weights is None else self.weights[own]
 
 
 def fit(
@@ -50,26 +68,32 @@ def fit(
     validation: tuple[Images, Images] | None = None,
     progress: Callable[[Epoch], None] | None = None,
     disturb: Disturb | None = None,
+    weights: Array | None = None,
+    loss: Loss | None = None,
 ) -> tuple[Epoch, ...]:
-    """Trains in place, then brings the model home: binary cross-entropy for one logit, cross-entropy for more.
+    """Trains in place, then brings the model home.
 
-    disturb: what is learnt from instead of each batch.
+    disturb: what is learnt from instead of each batch. weights: (n,) how often each row counts; 1 where left out.
+    loss: of logits and labels, one number a row; left out, binary cross-entropy for one logit, cross-entropy for more.
     """
     _check(images, labels, epochs, batch)
+    check_weights(weights, len(images))
     chance = torch.Generator().manual_seed(seed)
     steps = math.ceil(len(images) / batch)
     history: list[Epoch] = []
     with moved(model, device) as where:
         pixels, targets = _resident(images, where), tensor_of(labels).to(where)
         check_labels(model, pixels[:2].to(where), targets)
+        counted = None if weights is None else torch.as_tensor(weights, dtype=torch.float32).to(where)
+        data = _Rows(pixels, targets, counted, loss or row_losses, disturb)
         optimiser = _optimiser(model, lr, where)
         for number in range(epochs):
             # Batches of nearly one size: a last one of a single row has no variance to normalise by.
             parts = torch.randperm(len(pixels), generator=chance).to(pixels.device).tensor_split(steps)
             rates = [lr * _share(number * steps + step, epochs * steps) for step in range(steps)]
-            loss = _epoch(model, optimiser, pixels, targets, list(zip(parts, rates, strict=True)), disturb)
+            mean = _epoch(model, optimiser, data, list(zip(parts, rates, strict=True)))
             accuracy = None if validation is None else _accuracy(model, *validation, where, batch)
-            history.append(Epoch(number, loss, accuracy))
+            history.append(Epoch(number, mean, accuracy))
             if progress is not None:
                 progress(history[-1])
     return tuple(history)
@@ -99,24 +123,19 @@ def scaled(pixels: torch.Tensor) -> torch.Tensor:
 
 
 def _epoch(
-    model: nn.Module,
-    optimiser: torch.optim.Optimizer,
-    pixels: torch.Tensor,
-    targets: torch.Tensor,
-    plan: list[tuple[torch.Tensor, float]],
-    disturb: Disturb | None,
+    model: nn.Module, optimiser: torch.optim.Optimizer, data: _Rows, plan: list[tuple[torch.Tensor, float]]
 ) -> float:
     """The mean loss of one pass over `plan`, batches of rows with their rates; waits for the device at its end only."""
     model.train()
-    total = torch.zeros((), device=targets.device)
+    total = torch.zeros((), device=data.targets.device)
     for rows, rate in plan:
         for group in optimiser.param_groups:
             group["lr"] = rate
-        x, y = prepared(pixels[rows].to(targets.device, non_blocking=True)), targets[rows.to(targets.device)]
-        x = x if disturb is None else disturb(x, y)
-        with precision(targets.device):
+        x, y, weights = data.batch(rows)
+        with precision(data.targets.device):
             logits = model(x)
-        loss = loss_of(logits.float(), y)
+        losses = data.loss(logits.float(), y)
+        loss = (losses if weights is None else losses * weights).mean()
         optimiser.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
         optimiser.step()
@@ -125,6 +144,21 @@ def _epoch(
     if not math.isfinite(mean):
         raise InputError(f"the loss is {mean} after {len(plan)} steps; use a smaller `lr`")
     return mean
+
+
+def row_losses(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """(b,) what `fit` learns from unless told otherwise."""
+    return loss_of(logits, targets, reduction="none")
+
+
+def generalised_cross_entropy(q: float = 0.7) -> Loss:
+    """(1 - p^q) / q of the label's probability p: easy rows count more than in cross-entropy (Zhang, Sabuncu 2018).
+
+    A model trained so leans on what is easiest to learn, and fails where that misleads (Nam et al. 2020).
+    """
+    if not 0 < q <= 1:
+        raise InputError(f"`q` must lie above 0 and be at most 1; got {q}")
+    return lambda logits, targets: -torch.expm1(-q * row_losses(logits, targets)) / q
 
 
 def loss_of(logits: torch.Tensor, targets: torch.Tensor, reduction: str = "mean") -> torch.Tensor:
@@ -185,6 +219,16 @@ def _check(images: Images, labels: Images, epochs: int, batch: int) -> None:
     check_images(images, labels)
     if len(images) < 2 or epochs < 1 or batch < 2:
         raise InputError(f"training needs 2 images, 1 epoch and batches of 2; got {len(images)}, {epochs}, {batch}")
+
+
+def check_weights(weights: Array | None, n: int) -> None:
+    if weights is None:
+        return
+    if weights.shape != (n,):
+        raise InputError(f"`weights` must have one number for each of {n} rows; got shape {weights.shape}")
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        raise InputError(f"`weights` must be finite and not negative; got {weights[bad[0]]} in row {bad[0]}")
 
 
 def check_images(images: Images, labels: Images) -> None:

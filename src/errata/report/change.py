@@ -1,0 +1,37 @@
+"""A comparison as lines for a terminal."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.table import Table
+
+from ..core import Change, Comparison
+from . import numbers
+
+MARKS = {"better": "▼", "worse": "▲", "no change shown": "·"}
+
+
+def comparison_table(comparison: Comparison) -> Table:
+    """Each group of rows before and after; the last column is what may be said of it."""
+    level = f"{100 * (1 - 2 * comparison.alpha):.0f}%"
+    bad = "wrong" if comparison.outcome == "error" else comparison.outcome
+    words = f"Change of the rate in points; its intervals ({level}) hold together."
+    table = Table(caption=words, caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for head in ("rows", "n", f"{bad} before", "after", "change", "interval", ""):
+        table.add_column(head, justify="left" if head in ("rows", "") else "right")
+    for change in comparison.changes:
+        table.add_row(*_cells(change))
+    return table
+
+
+def _cells(change: Change) -> list[str]:
+    named = change.name if change.id in ("overall", "rest") else f"{change.id} {change.name}"
+    return [
+        f"{change.task}, {named}" if change.task else named,
+        numbers.count(change.n),
+        numbers.rate(change.before_rate),
+        numbers.rate(change.after_rate),
+        numbers.NOT_MEASURED if change.change is None else numbers.points(change.change),
+        numbers.interval(*change.interval),
+        f"{MARKS[change.judgement]} {change.judgement}",
+    ]

@@ -1,0 +1,53 @@
+"""A Plan as one parquet table: `id` and `weight`, or `text`, `label` and `count`; why it was made in its metadata."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..core import InputError, Plan, Prompt
+from ..core.plan import SCHEMA
+from . import rows
+from .folder import check_file_target, whole_file
+
+KEY = b"errata.plan"
+
+
+def save_plan(plan: Plan, path: str | Path) -> Path:
+    """Write a plan as a .parquet file that did not exist."""
+    path = check_file_target(path)
+    facts = {name: value for name, value in plan.to_json().items() if name != "prompts"}
+    with whole_file(path) as partial:
+        pq.write_table(_table(plan).replace_schema_metadata({KEY: json.dumps(facts)}), partial)
+    return path
+
+
+def _table(plan: Plan) -> pa.Table:
+    if plan.kind != "prompts":
+        return pa.table({"id": rows.column_of(plan.ids), "weight": plan.weights})
+    return pa.table({
+        "text": pa.array([prompt.text for prompt in plan.prompts], pa.string()),
+        "label": pa.array([prompt.label for prompt in plan.prompts], pa.int64()),
+        "count": pa.array([prompt.count for prompt in plan.prompts], pa.int64()),
+    })  # fmt: skip
+
+
+def load_plan(path: str | Path) -> Plan:
+    """A plan from its file."""
+    path = Path(path)
+    try:
+        table = pq.read_table(path)
+        facts = json.loads((table.schema.metadata or {}).get(KEY, b"{}"))
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise InputError(f"`{path}` cannot be read as a plan ({str(error).partition(chr(10))[0]})") from error
+    if facts.get("schema") != SCHEMA:
+        raise InputError(f"`{path}` is no plan of this version; give a file that `errata plan` wrote")
+    said = {"kind": facts["kind"], "why": facts["why"], "slices": tuple(facts["slices"]), "facts": facts["facts"]}
+    if facts["kind"] == "prompts":
+        return Plan(**said, prompts=tuple(Prompt(**row) for row in table.to_pylist()))
+    ids = np.array(table.column("id").to_pylist(), dtype=None if len(table) else np.int64)
+    return Plan(**said, ids=ids, weights=table.column("weight").to_numpy())

@@ -1,0 +1,103 @@
+"""Plans: which rows they name, in what order, and what they refuse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from errata.core import Evaluation, Explanation, InputError, Plan, Slice
+from errata.fix import by_chance, by_confidence, prompts, select, upweight
+
+
+def rows(labels=(0, 0, 0, 1, 1, 1), ids="abcdef", **more) -> Evaluation:
+    return Evaluation(labels=np.array(labels), ids=np.array(list(ids)), losses=np.zeros(len(labels)), **more)
+
+
+def test_flagged_rows_count_more_and_the_others_once():
+    plan = upweight(rows(), np.array([True, False, False, False, True, False]), 3)
+    assert plan.ids.tolist() == ["a", "e"]
+    assert len(plan) == 2
+    other_order = rows().rows(np.array([4, 5, 0, 1, 2, 3]))
+    assert plan.weights_of(other_order).tolist() == [3, 1, 3, 1, 1, 1]
+    assert plan.why == "2 of 6 rows count 3 times"
+
+
+@pytest.mark.parametrize("factor", [0, -1, np.nan, np.inf])
+def test_a_factor_is_a_positive_number(factor):
+    with pytest.raises(InputError, match="`factor` must be a positive number"):
+        upweight(rows(), np.ones(6, dtype=bool), factor)
+
+
+def test_the_hardest_of_each_class_are_taken_hardest_first():
+    plan = select(rows(), np.array([1, 5, 3, 2, 9, 4.0]), 2)
+    assert plan.ids.tolist() == ["b", "c", "e", "f"]
+    assert plan.rows_of(rows()).tolist() == [1, 2, 4, 5]
+
+
+def test_equal_hardness_is_settled_by_id_whatever_the_order():
+    shuffled = rows().rows(np.array([2, 0, 1, 5, 4, 3]))
+    assert select(shuffled, np.ones(6), 1).ids.tolist() == ["a", "d"]
+
+
+def test_rows_outside_of_every_slice_are_not_taken():
+    plan = select(rows(), np.array([0.2, 0, 0, 0, 0, 0]), 2, least=0.0)
+    assert plan.ids.tolist() == ["a"]
+
+
+def test_classes_are_predictions_where_there_are_no_labels():
+    pool = Evaluation(predictions=np.array([0, 0, 1]), ids=np.array(list("abc")))
+    assert select(pool, np.array([1.0, 2.0, 0.5]), 1).ids.tolist() == ["b", "c"]
+    bare = Evaluation(losses=np.zeros(3), ids=np.array(list("abc")))
+    assert select(bare, np.array([1.0, 2.0, 0.5]), 1).ids.tolist() == ["b"]
+
+
+def test_a_selection_of_nothing_is_refused():
+    with pytest.raises(InputError, match="`per_class` must be at least 1; got 0"):
+        select(rows(), np.ones(6), 0)
+
+
+def test_confidence_is_that_of_the_label():
+    probs = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]])
+    labelled = Evaluation(labels=np.array([0, 0, 0]), probs=probs)
+    assert by_confidence(labelled).tolist() == pytest.approx([0.1, 0.4, 0.8])
+    assert by_confidence(Evaluation(probs=probs)).tolist() == pytest.approx([0.1, 0.4, 0.2])
+    with pytest.raises(InputError, match="a ranking by confidence needs `probs`"):
+        by_confidence(rows())
+
+
+def test_chance_follows_its_seed_and_the_id_not_the_place():
+    order = np.array([5, 1, 0, 3, 2, 4])
+    assert by_chance(rows(), 1)[order].tolist() == by_chance(rows().rows(order), 1).tolist()
+    assert by_chance(rows(), 1).tolist() != by_chance(rows(), 2).tolist()
+
+
+def test_a_plan_of_other_rows_is_refused():
+    plan = Plan("weights", "", np.array(["a", "z"]), np.ones(2))
+    with pytest.raises(InputError, match=r"names row .*'z'.*, which these rows do not have \(1 such\)"):
+        plan.weights_of(rows())
+
+
+def captioned(id: str, label: int, hard: list[str]) -> Slice:
+    data = {"reference": f"a photo of {label}", "hard": [{"text": text} for text in hard], "easy": []}
+    found = Explanation("captions", data)
+    return Slice(id, "directions", "", "confirmed", 0.5, {"scope": {"label": label}}, np.ones(1), explanations=(found,))
+
+
+def test_captions_share_the_pictures():
+    slices = [captioned("s1", 0, ["a red cat", "a cat inside", "a cat"]), captioned("s2", 1, ["a dog"])]
+    plan = prompts(slices, 5, captions=2)
+    assert [(p.text, p.label, p.count) for p in plan.prompts] == [
+        ("a red cat", 0, 3), ("a cat inside", 0, 2), ("a dog", 1, 5),
+    ]  # fmt: skip
+    assert len(plan) == 10
+    assert plan.slices == ("s1", "s2")
+    assert [p.text for p in prompts(slices, side="reference").prompts] == ["a photo of 0", "a photo of 1"]
+
+
+def test_nothing_to_draw_is_said():
+    with pytest.raises(InputError, match="no slice has captions to draw"):
+        prompts([captioned("s1", 0, [])], side="easy")
+    with pytest.raises(InputError, match="unknown side `hrad`; did you mean `hard`"):
+        prompts([captioned("s1", 0, ["x"])], side="hrad")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="must be at least 1; got 0 and 1"):
+        prompts([captioned("s1", 0, ["x"])], 0)
