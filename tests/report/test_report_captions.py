@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable
 from typing import Any
 
+from rich.console import Console
+
 from errata.core import Audit, Explanation, Slice
-from errata.report import to_html
+from errata.report import to_html, to_terminal
 
 Make = Callable[..., Any]
 SETTINGS = {
@@ -83,3 +86,22 @@ def test_the_other_end_of_the_direction(make_audit: Make, make_slice: Make) -> N
     assert "The easiest of its class 1 of 300 confirm rows, by the direction" in text
     assert "hardest" not in text
     assert "Also in audit.json" not in text
+
+
+def terminal_words(audit: Audit) -> str:
+    console = Console(width=1000, record=True, file=io.StringIO())
+    console.print(to_terminal(audit))
+    return console.export_text()
+
+
+def test_the_terminal_has_the_hardest_caption_with_its_numbers(
+    make_audit: Make, make_slice: Callable[..., Slice]
+) -> None:
+    said = terminal_words(build(make_audit, make_slice, captioned()))
+    assert "Hardest caption “a dog in snow”: 13 of 34 confirm rows near it are wrong (24.1% to 54.9%)" in said
+    assert ", of all of dog 21.0%." in said
+    none = terminal_words(build(make_audit, make_slice, captioned(hard=[])))
+    assert "None of 640 captions says more on its hard side." in none
+    unmatched = terminal_words(build(make_audit, make_slice, captioned(hard=[row("a dog", -1, None, 0, 0)])))
+    assert "Hardest caption “a dog”." in unmatched
+    assert "caption" not in terminal_words(build(make_audit, make_slice))

@@ -20,6 +20,7 @@ from .media import ImageArrays, ImageBytes, ImagePaths, Texts
 from .robust import add_features, feature_maps
 from .sentences import embed_captions
 from .tables import from_table, is_table
+from .thresholds import at_thresholds, f1_thresholds
 from .torch_model import from_torch
 
 __all__ = [
@@ -31,8 +32,10 @@ __all__ = [
     "ImagePaths",
     "Texts",
     "add_features",
+    "at_thresholds",
     "collect",
     "embed_captions",
+    "f1_thresholds",
     "feature_maps",
     "from_estimator",
     "from_table",

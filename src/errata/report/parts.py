@@ -244,6 +244,15 @@ def caption_parts(found: Slice) -> dict[str, Any] | None:
     return {"rows": rows, "note": sentences.captions(data)}
 
 
+def hardest_caption(found: Slice) -> str:
+    """The same for a terminal, in one sentence."""
+    data = explanation(found, "captions")
+    if data is None:
+        return ""
+    hard = [{**row, "text": clipped(row["text"], SHORT)} for row in data["hard"]]
+    return sentences.hardest_caption({**data, "hard": hard})
+
+
 def nearest_texts(found: Slice) -> str:
     """The same for a terminal, in one sentence."""
     data = explanation(found, "descriptions")

@@ -220,6 +220,19 @@ def captions(data: Mapping[str, Any]) -> str:
     )
 
 
+def hardest_caption(data: Mapping[str, Any]) -> str:
+    """The first, with what was measured of it."""
+    if not data["hard"]:
+        return f"None of {numbers.counted(data['of'], 'caption')} says more on its hard side."
+    first, whole = data["hard"][0], data["class_rate"]
+    near = first["matches"]
+    found = "" if not near["n"] else (
+        f": {numbers.out_of(near['errors'], near['n'])} confirm rows near it are wrong ({rates(near['interval'])}), "
+        f"of all of {data['class']} {numbers.rate_of(whole['errors'], whole['n'])}"
+    )  # fmt: skip
+    return f"Hardest caption “{first['text']}”{found}."
+
+
 def nearest_texts(data: Mapping[str, Any]) -> str:
     """The first three, with their average precision."""
     rows, n = towards(data)[:3], numbers.count(data["rows"][0]["n"])

@@ -27,7 +27,7 @@ def _slice(audit: Audit, found: Slice) -> list[RenderableType]:
     name = f"{found.task}, {found.name}" if found.task else found.name
     head = Text.assemble(f"{MARKS[found.verdict]} {found.id} ", (name, "bold"), f": {found.verdict}")
     said = [sentences.verdict(found, outcome), sentences.beyond(found) if found.verdict == "confirmed" else ""]
-    said += [paths.in_words(found), parts.nearest_texts(found)]
+    said += [paths.in_words(found), parts.nearest_texts(found), parts.hardest_caption(found)]
     return [head, Padding(Text(" ".join(filter(None, said))), (0, 0, 0, 2))]
 
 
