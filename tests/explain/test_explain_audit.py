@@ -30,7 +30,10 @@ def test_exemplars_hold_the_rows_they_promise(make_audit, kinds):
     weights = np.where(MEMBERS, 0.5 + np.arange(N) / 400, 0.1)
     data = kinds(explain(make_audit(_evaluation(), weights), seed=5).slices[0])["exemplars"]
     groups = {group["which"]: group for group in data["groups"]}
-    assert list(groups) == ["slice", "highest loss", "random"]
+    assert list(groups) == ["slice", "highest loss", "worst members", "random"]
+    worst = groups["worst members"]["rows"]
+    assert all(row["wrong"] for row in worst)
+    assert [row["loss"] for row in worst] == sorted((row["loss"] for row in worst), reverse=True)
     assert data["drawn_from"] == "confirm"
     members = groups["slice"]["rows"]
     assert [row["row"] for row in members if row["picked"] == "weight"] == [39, 37, 35, 33, 31, 29]

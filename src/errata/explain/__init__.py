@@ -14,6 +14,7 @@ from .exemplars import exemplars, extremes
 from .features import picture_features
 from .grammar import caption_candidates, hyponyms, phrases, reference_captions
 from .names import best_name, candidates, unique
+from .near import near
 from .opponents import REPRESENTATION, can_explain, coherence, opponents, training_rows
 from .paths import path, path_rule
 from .profile import class_profile, metadata_profile
@@ -106,6 +107,8 @@ def _explain_slice(view: View, shared: _Shared, seed: int) -> Slice:
     """The slice with its explanations, the name last; one made before is replaced."""
     classes = shared.classes[view.slice.task]
     made = [exemplars(view, seed)]
+    if view.evaluation.representations:
+        made.append(near(view, seed))
     if classes:
         made.append(class_profile(view, classes.get("labels"), classes.get("predictions")))
     if view.evaluation.errors is not None and path_rule(view.slice.rule) is not None:

@@ -10,6 +10,7 @@ from ..core import Array, Evaluation, Explanation
 from .view import View
 
 SHOWN = 12
+WORST = 4
 
 
 def exemplars(view: View, seed: int) -> Explanation:
@@ -21,10 +22,21 @@ def exemplars(view: View, seed: int) -> Explanation:
     if view.evaluation.losses is not None:
         top = _highest(view.evaluation.losses, everything, SHOWN)
         groups.append(_group("highest loss", view, top, ["loss"] * len(top), len(everything)))
+        groups += _worst_members(view, pool)
     some = _random(rng, everything, SHOWN)
     groups.append(_group("random", view, some, ["random"] * len(some), len(everything)))
     drawn = "confirm" if pool is view.measured else "all"
     return Explanation("exemplars", {"drawn_from": drawn, "seed": seed, "groups": groups})
+
+
+def _worst_members(view: View, pool: Array) -> list[dict[str, Any]]:
+    """Members that are wrong, by loss: the far end of the slice, not its middle."""
+    errors, losses = view.evaluation.errors, view.evaluation.losses
+    if errors is None or losses is None:
+        return []
+    wrong = np.flatnonzero(view.inside & pool & errors)
+    top = _highest(losses, wrong, WORST)
+    return [_group("worst members", view, top, ["loss"] * len(top), len(wrong))]
 
 
 def extremes(view: View) -> Explanation:

@@ -11,6 +11,7 @@ from .parts import LONG, clipped, explanation, item, of_audit
 from .pictures import Pictures
 
 PROFILE = 6
+FEW = 4
 CHANCE = 0.05  # a coherence that so many random groups reach is not called one
 
 
@@ -27,6 +28,16 @@ def causes(audit: Audit, found: Slice, pictures: Pictures) -> dict[str, Any] | N
         "profiled": 0 if rows is None or not rows["profile"] else rows["profile"][0]["opponents"][1],
         "held": None if rows is None else _held(rows),
     }
+
+
+def strongest(found: Slice) -> dict[str, Any] | None:
+    """A few opponents to stand beside the members; None where there are none."""
+    rows = explanation(found, "opponents")
+    group = None if rows is None else next((one for one in _groups(rows) if one["title"] == "Opponents"), None)
+    if group is None:
+        return None
+    note = f"{numbers.out_of(min(FEW, len(group['rows'])), len(group['rows']))}; they pull these rows the wrong way"
+    return {**group, "title": "Training opponents", "note": note, "rows": group["rows"][:FEW]}
 
 
 def coherence(data: Mapping[str, Any]) -> str:

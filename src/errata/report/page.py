@@ -1,54 +1,115 @@
-"""An audit as one HTML page that needs nothing else."""
+"""An audit as pages: all of them in one file that needs nothing else, or one at a time."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from ..core import Audit, Slice
-from . import causes, marks, numbers, overview, parts, paths, sentences
+from . import causes, marks, numbers, overview, parts, paths, sentences, slices
+from .home import KEYS, SCRIPTS, STYLES, Home, Saved, policy, static_text
 from .pictures import BUDGET, Pictures
 
 SHOWN = 5  # confirmed slices before the fold
 NAMED_SETTINGS = ("version", "methods", "seed")  # that have a line of their own
 
 
+ORDERS = (
+    ("1", "excess", "Excess errors"),
+    ("2", "gap", "Gap"),
+    ("3", "size", "Size"),
+    ("4", "worst", "Worst"),
+    ("5", "fixable", "Fixable"),
+)
+
+
 def to_html(audit: Audit) -> str:
-    """One self-contained page: no request, no script, light and dark."""
-    environment = Environment(
+    """One self-contained file: no request, light and dark; complete without script."""
+    home, pictures = Saved(), Pictures(audit.evaluation.media)
+    scripts = [static_text(name) for name in SCRIPTS]
+    around = {
+        "styles": Markup("\n".join(map(static_text, STYLES))),
+        "scripts": [Markup(text) for text in scripts],
+        "policy": policy(scripts),
+    }
+    return templates().get_template("report.html").render({**context(audit, home, pictures), **around})
+
+
+@cache
+def templates() -> Environment:
+    return Environment(
         loader=PackageLoader("errata.report", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("report.html").render(page(audit))
 
 
-def page(audit: Audit) -> dict[str, Any]:
-    """All that the template shows, as text and positions."""
-    pictures, axis, seen = Pictures(audit.evaluation.media), marks.error_axis(audit.slices), overview.where(audit)
-    numbered = {found.id: j + 1 for j, found in enumerate(audit.slices)}
+def context(audit: Audit, home: Home, pictures: Pictures) -> dict[str, Any]:
+    """All that the templates show, as text and positions: the overview, and every slice."""
+    axis, seen = marks.error_axis(audit.slices), overview.where(audit)
+    page = slices.Page(audit, pictures, axis, home)
     # Strips before folds: when the budget bites, it must bite what is folded away.
     strips = {found.id: parts.strip(audit, found, pictures) for found in audit.slices}
-    rows = [_row(audit, found, axis, strips[found.id], numbered[found.id]) for found in audit.slices]
+    rows = [_row(page, found, strips[found.id], j + 1) for j, found in enumerate(audit.slices)]
     for row, found in zip(rows, audit.slices, strict=True):
-        row["groups"] = parts.exemplar_groups(audit, found, pictures) + parts.easy_end(audit, found, pictures)
-        row["causes"] = causes.causes(audit, found, pictures)
-        row["path"] = paths.path(audit, found, pictures)
+        row |= slice_parts(page, found)
+    return {**shared(audit, home, axis), **_overview(audit, rows, seen), "slices_": rows,
+            "pictures": pictures.symbols, "picture_notes": _picture_notes(pictures)}  # fmt: skip
+
+
+def slice_parts(page: slices.Page, found: Slice) -> dict[str, Any]:
+    """What only the page of a slice has."""
+    told = slices.whole(page, found)
+    told["causes"] = causes.causes(page.audit, found, page.pictures)
+    told["training"] = causes.strongest(found)
+    told["path"] = paths.path(page.audit, found, page.pictures)
+    told["contents"] = _contents(page.audit, told)
+    return told
+
+
+def shared(audit: Audit, home: Home, axis: marks.Axis) -> dict[str, Any]:
+    """What every page has."""
+    return {
+        "home": home,
+        "here": "Overview",
+        "axis": axis,
+        "audit_name": audit_name(audit) + (" · Saved page" if home.saved else ""),
+        "outcome": audit.overall[0][1].outcome,
+        "media": audit.evaluation.media.kind if audit.evaluation.media is not None else None,
+        "keys": KEYS,
+        "numbers": numbers,
+    }
+
+
+def audit_name(audit: Audit) -> str:
+    return f"{audit.evaluation.origin.model or 'A model'} on {numbers.counted(len(audit.evaluation), 'row')}"
+
+
+def _contents(audit: Audit, told: dict[str, Any]) -> list[tuple[str, str]]:
+    pictured = audit.evaluation.media is not None and audit.evaluation.media.kind == "image"
+    lines = [("rows", "Pictures" if pictured else "Rows"), ("profile", "Profile"), ("words", "Words and rules")]
+    lines += [("tree", "Tree")] if told["path"] else []
+    return lines + ([("why", "Why")] if told["causes"] else [])
+
+
+def _overview(audit: Audit, rows: list[dict[str, Any]], seen: overview.Where | None) -> dict[str, Any]:
     confirmed = [row for row in rows if row["verdict"] == "confirmed"]
+    numbered = {found.id: j + 1 for j, found in enumerate(audit.slices)}
     return {
         "title": overview.title(audit, seen),
         "lede": overview.lede(audit, seen),
         "where": seen,
         "where_label": overview.where_label(seen) if seen else "",
-        "axis": axis,
-        "outcome": audit.overall[0][1].outcome,
         "search": _search(audit),
         "level": sentences.level(audit.settings),
+        "orders": ORDERS,
         "confirmed": confirmed[:SHOWN],
         "more": confirmed[SHOWN:],
         "not_confirmed": [row for row in rows if row["verdict"] == "not confirmed"],
@@ -57,20 +118,19 @@ def page(audit: Audit) -> dict[str, Any]:
         "relabel": causes.relabel(audit),
         "plots": [marks.size_plot(data, numbered) for data in parts.of_audit(audit, "sizes")],
         "made": made(audit),
-        "pictures": pictures.symbols,
-        "picture_notes": _picture_notes(pictures),
-        "media": audit.evaluation.media.kind if audit.evaluation.media is not None else None,
-        "numbers": numbers,
     }
 
 
-def _row(audit: Audit, found: Slice, axis: marks.Axis, strip: list[dict[str, Any]], number: int) -> dict[str, Any]:
+def _row(page: slices.Page, found: Slice, strip: list[dict[str, Any]], number: int) -> dict[str, Any]:
     """One slice of the list."""
+    audit = page.audit
     seen, outcome = found.confirm, dict(audit.overall)[found.task].outcome
     shown = seen is not None and found.reason != "unconfirmable"  # a number by construction is not shown
     return {
         "id": found.id,
         "number": number,
+        "href": page.home.slice(found.id),
+        "sort": _sort(found),
         "name": found.name,
         "name_score": parts.name_score(found),
         "task": found.task,
@@ -79,7 +139,7 @@ def _row(audit: Audit, found: Slice, axis: marks.Axis, strip: list[dict[str, Any
         "rows": numbers.counted(seen.n, "row") if seen else numbers.NOT_MEASURED,
         "sentence": sentences.verdict(found, outcome),
         "facts": _facts(audit, found),
-        "whisker": marks.whisker(found, seen, axis) if shown and seen else None,
+        "whisker": marks.whisker(found, seen, page.axis) if shown and seen else None,
         "whisker_label": sentences.whisker(found, seen, outcome) if shown and seen else "",
         **(_values(found, outcome) if shown else {"rate": "", "rest": "", "excess": "", "loss": "", "q": ""}),
         "strip": strip,
@@ -90,6 +150,23 @@ def _row(audit: Audit, found: Slice, axis: marks.Axis, strip: list[dict[str, Any
         "descriptions": parts.description_parts(found),
         "captions": parts.caption_parts(found),
         "extra": [e.kind for e in parts.extra(found)],
+    }
+
+
+def _sort(found: Slice) -> dict[str, float]:
+    """What the list may be ordered by: always confirm rows, and lower ends of intervals."""
+    seen = found.confirm
+    if seen is None:
+        return dict.fromkeys(("excess", "gap", "size", "worst", "fixable"), 0.0)
+    said = parts.explanation(found, "name")
+    precise = said["precise"] if said is not None and "precise" in said else (0, 0)
+    return {
+        "excess": seen.excess[1],
+        "gap": seen.interval[0],
+        "size": float(seen.n),
+        "worst": seen.rate,
+        # What a name describes precisely, more of its like can be found for.
+        "fixable": seen.excess[1] * precise[0] / max(precise[1], 1),
     }
 
 

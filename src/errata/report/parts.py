@@ -30,7 +30,7 @@ def strip(audit: Audit, found: Slice, pictures: Pictures) -> list[dict[str, Any]
     data = explanation(found, "exemplars")
     if data is None:
         return []
-    at_random = [row for row in _group(data, "slice")["rows"] if row["picked"] == "random"]
+    at_random = [row for row in group(data, "slice")["rows"] if row["picked"] == "random"]
     media = audit.evaluation.media
     most = STRIP if media is not None and media.kind == "image" else STRIP_TEXTS
     return [item(audit, row, pictures, SHORT) for row in at_random[:most]]
@@ -47,6 +47,7 @@ def item(audit: Audit, row: Mapping[str, Any], pictures: Pictures, most: int) ->
         "has_picture": media is not None and media.kind == "image",
         "text": None if text is None else clipped(text, most),
         "loss_text": None if row["loss"] is None else numbers.quantity(row["loss"]),
+        "href": "",
     }
 
 
@@ -56,21 +57,19 @@ def clipped(text: str, most: int) -> str:
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
 
 
-def _group(data: Mapping[str, Any], which: str) -> Mapping[str, Any]:
+def group(data: Mapping[str, Any], which: str) -> Mapping[str, Any]:
     return next((group for group in data["groups"] if group["which"] == which), {"rows": [], "of": 0})
 
 
 def exemplar_groups(audit: Audit, found: Slice, pictures: Pictures) -> list[dict[str, Any]]:
-    """Members at random first, then by weight; then what to compare them with."""
+    """Members by weight, then what to compare all with; members at random have a place of their own."""
     data = explanation(found, "exemplars")
     if data is None:
         return []
-    members, rows = _group(data, "slice"), "confirm rows" if data["drawn_from"] == "confirm" else "rows"
-    at_random = [row for row in members["rows"] if row["picked"] == "random"]
+    members, rows = group(data, "slice"), "confirm rows" if data["drawn_from"] == "confirm" else "rows"
     by_weight = [row for row in members["rows"] if row["picked"] == "weight"]
-    highest, some = _group(data, "highest loss"), _group(data, "random")
+    highest, some = group(data, "highest loss"), group(data, "random")
     groups = [
-        ("Members at random", _members_note(found, at_random, members["of"]), at_random),
         ("Members of highest weight", f"{numbers.out_of(len(by_weight), members['of'])}; its core", by_weight),
         (
             "Highest loss",
@@ -93,7 +92,7 @@ def exemplar_groups(audit: Audit, found: Slice, pictures: Pictures) -> list[dict
 def easy_end(audit: Audit, found: Slice, pictures: Pictures) -> list[dict[str, Any]]:
     """The other end of a failure direction; the hard end is the members of highest weight, shown already."""
     data = explanation(found, "extremes")
-    easiest = {"rows": []} if data is None else _group(data, "easiest")
+    easiest = {"rows": []} if data is None else group(data, "easiest")
     if not easiest["rows"]:
         return []
     note = f"{numbers.out_of(len(easiest['rows']), easiest['of'])} confirm rows, by the direction"
@@ -101,7 +100,7 @@ def easy_end(audit: Audit, found: Slice, pictures: Pictures) -> list[dict[str, A
     return [{"title": "The easiest of its class", "note": note, "rows": rows}]
 
 
-def _members_note(found: Slice, shown: list[Mapping[str, Any]], of: int) -> str:
+def members_note(found: Slice, shown: list[Mapping[str, Any]], of: int) -> str:
     seen = found.confirm
     known = seen is not None and seen.error_rate is not None
     wrong = sum(bool(row["wrong"]) for row in shown) if known else None
@@ -271,6 +270,7 @@ def extra(found: Slice) -> list[Explanation]:
     """Explanations that this page has no part for; it names them instead of hiding them."""
     known = {
         "exemplars",
+        "near",
         "classes",
         "metadata",
         "tokens",

@@ -35,12 +35,12 @@ class Pictures:
         return address if fits else None
 
     def symbol(self, row: int) -> str | None:
-        """The id of the row's picture; None where there is none, or no room for it."""
+        """A reference to the row's picture; None where there is none, or no room for it."""
         if self._media is None:
             return None
         if row not in self.symbols and row not in self.left_out and row not in self.missing:
             self._load(self._media, row)
-        return f"p{row}" if row in self.symbols else None
+        return f"#p{row}" if row in self.symbols else None
 
     def _load(self, media: Media, row: int) -> None:
         try:

@@ -1,0 +1,84 @@
+"""Neighbours that are right, and how alike members are: on rows whose places are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from errata.core import Evaluation, Slice
+from errata.explain.near import near
+from errata.explain.view import View
+
+
+def view(X: np.ndarray, inside: np.ndarray, wrong: np.ndarray, searched: np.ndarray | None = None) -> View:
+    labels = np.zeros(len(X), dtype=int)
+    evaluation = Evaluation(labels=labels, predictions=wrong.astype(int), representations={"seen": X})
+    searched = np.zeros(len(X), dtype=bool) if searched is None else searched
+    found = Slice("s1", "gmm", "", "confirmed", 0.5, {"representation": "seen"}, inside.astype(float))
+    return View(found, evaluation, inside, ~inside, searched)
+
+
+def blob(apart: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """100 members in one place, 300 others at a distance."""
+    rng = np.random.default_rng(seed)
+    inside = np.arange(400) < 100
+    return rng.normal(size=(400, 3)) + np.where(inside, apart, 0.0)[:, None], inside
+
+
+def test_members_far_from_all_others_are_wholly_alike_and_have_no_neighbour():
+    X, inside = blob(50)
+    told = near(view(X, inside, inside), 0).data
+    assert told["coherence"] == 1
+    assert (told["of"], told["rows"]) == (0, [])
+
+
+def test_members_at_random_are_no_more_alike_than_chance():
+    X, _ = blob(0)
+    inside = np.random.default_rng(1).random(400) < 0.25
+    assert near(view(X, inside, inside), 0).data["coherence"] == pytest.approx(0, abs=0.05)
+
+
+def test_coherence_is_the_share_of_nearest_rows_beyond_chance():
+    X, inside = blob(1.5)
+    told = near(view(X, inside, inside), 0).data
+    D = np.linalg.norm(X[:, None] - X, axis=2)
+    np.fill_diagonal(D, np.inf)
+    share = inside[np.argsort(D[inside], axis=1)[:, :10]].mean()
+    assert told["coherence"] == pytest.approx((share - 99 / 399) / (1 - 99 / 399), abs=1e-6)
+
+
+def test_neighbours_are_right_outside_and_as_near_as_fellows():
+    X, inside = blob(1.5)
+    wrong = inside | (np.random.default_rng(2).random(400) < 0.3)
+    told = near(view(X, inside, wrong), 0).data
+    D = np.linalg.norm(X[inside][:, None] - X, axis=2)
+    fellow = np.median([np.sort(D[i][inside])[1] for i in range(100)])
+    closest = D.min(axis=0)
+    expected = np.flatnonzero(~inside & ~wrong & (closest <= fellow))
+    assert told["of"] == len(expected) > 6
+    assert [row["row"] for row in told["rows"]] == expected[np.argsort(closest[expected])][:6].tolist()
+
+
+def test_only_rows_that_nobody_searched_are_looked_at():
+    X, inside = blob(1.5)
+    searched = np.arange(400) % 2 == 0
+    told = near(view(X, inside, inside, searched), 0).data
+    assert told["rows"]
+    assert not any(searched[row["row"]] for row in told["rows"])
+
+
+@pytest.mark.parametrize("members", [0, 1, 400])
+def test_too_few_or_only_members_say_nothing(members):
+    X, _ = blob(1)
+    inside = np.arange(400) < members
+    told = near(view(X, inside, inside), 0).data
+    assert (told["coherence"], told["rows"]) == (None, [])
+
+
+def test_many_rows_are_sampled_by_the_seed():
+    rng = np.random.default_rng(0)
+    X, inside = rng.normal(size=(9000, 2)), np.arange(9000) < 900
+    X[inside] += 2
+    first, again, other = (near(view(X, inside, inside), seed).data for seed in (0, 0, 1))
+    assert first == again
+    assert first["coherence"] == pytest.approx(other["coherence"], abs=0.1)
