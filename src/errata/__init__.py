@@ -31,7 +31,7 @@ from .core import (
     Slice,
     Source,
 )
-from .explain import caption_candidates, opponents, picture_features, reference_captions, relabel_candidates
+from .explain import caption_candidates, draw_map, opponents, picture_features, reference_captions, relabel_candidates
 from .mending import correct, keep_apart, plan_prompts, plan_selection, plan_weights, recheck
 from .slicers import SLICERS
 from .store import load_plan, save_plan
@@ -63,6 +63,7 @@ __all__ = [
     "caption_candidates",
     "collect",
     "correct",
+    "draw_map",
     "embed_captions",
     "f1_thresholds",
     "feature_maps",

@@ -253,6 +253,23 @@ def test_an_audit_with_directions_is_captioned_and_shows_both_ends():
     assert weights[ends[1][0]] == weights[held].min()
 
 
+def test_without_standardising_a_caption_s_score_is_its_cosine_to_the_direction():
+    """(c - r) / |c - r| along w, as the paper prints it."""
+    evaluation, _ = world()
+    audit = errata.audit(
+        evaluation, methods=["directions"], texts=CAPTIONS, options={"directions": {"standardise": False}}
+    )
+    found = next(found for found in audit.slices if found.rule["scope"]["label"] == 1)
+    normal = audit.slicers[found.slicer].directions_[found.column]
+    said = {e.kind: e.data for e in found.explanations}["captions"]
+    assert texts_of(said["hard"])[:2] == ["a dog in snow", "snow"]
+    assert texts_of(said["easy"])[0] == "a dog on grass"
+    for row in said["hard"] + said["easy"]:
+        text = TEXTS[row["text"]] / np.linalg.norm(TEXTS[row["text"]])
+        beyond = text - AXIS[0]
+        assert row["score"] == pytest.approx(beyond @ normal / np.linalg.norm(beyond))
+
+
 def test_without_texts_there_are_extremes_and_no_captions():
     evaluation, _ = world()
     for found in errata.audit(evaluation, methods=["directions", "gmm"]).slices:

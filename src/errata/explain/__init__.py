@@ -13,6 +13,7 @@ from .descriptions import describe_slice
 from .exemplars import exemplars, extremes
 from .features import picture_features
 from .grammar import caption_candidates, hyponyms, phrases, reference_captions
+from .map import draw_map
 from .names import best_name, candidates, unique
 from .near import near
 from .opponents import REPRESENTATION, can_explain, coherence, opponents, training_rows
@@ -25,6 +26,7 @@ from .view import View, view_of
 
 __all__ = [
     "caption_candidates",
+    "draw_map",
     "explain",
     "hyponyms",
     "opponents",

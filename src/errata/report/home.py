@@ -14,13 +14,25 @@ SCRIPTS: dict[str, tuple[str, ...]] = {  # a module of a page -> the files it is
     "page.js": ("page.js",),
     "rank.js": ("rank.js",),
     "grid.js": ("grid.js",),
+    "map.js": ("map.js",),
+    "guess.js": ("hypothesis_grammar.js", "guess.js"),
+    "saved.js": ("saved.js",),
 }
+SERVED_SCRIPTS = ("decide.js", "annotate.js")  # that a saved page has no use for
 KEYS = (
     ("?", "this list"),
     ("j k", "next, previous slice"),
     ("1 to 5", "order by excess, gap, size, worst, fixable"),
     ("[ ]", "previous, next slice"),
     ("i x", "the focused row in, out of the slice"),
+    ("/", "a guess of your own"),
+    ("l + - 0", "on the map: draw a loop, zoom in, out, reset; n keeps the loop"),
+)
+SERVED_KEYS = (
+    ("a r", "accept, reject the slice"),
+    ("m e o", "merge it, give it another name, a note"),
+    ("1 to 9", "Annotate: the class; 0 none of the above; i x in, out"),
+    ("u s", "Annotate: undo, skip"),
 )
 
 
@@ -48,7 +60,13 @@ class Served:
 
     saved = False
     overview = "/"
-    pages: tuple[tuple[str, str], ...] = (("Overview", "/"),)
+    pages: tuple[tuple[str, str], ...] = (
+        ("Overview", "/"),
+        ("Compare", "/compare"),
+        ("Hypothesis", "/hypothesis"),
+        ("Annotate", "/annotate"),
+        ("Curate", "/curate"),
+    )
 
     def slice(self, id: str) -> str:
         return f"/slice/{quote(id, safe='')}"

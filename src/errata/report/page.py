@@ -11,8 +11,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ..core import Audit, Slice
-from . import causes, marks, numbers, overview, parts, paths, sentences, slices
-from .home import KEYS, SCRIPTS, STYLES, Home, Saved, policy, static_text
+from . import causes, data, marks, numbers, overview, parts, paths, sentences, slices
+from .home import KEYS, SCRIPTS, SERVED_KEYS, STYLES, Home, Saved, policy, static_text
 from .pictures import BUDGET, Pictures
 
 SHOWN = 5  # confirmed slices before the fold
@@ -53,15 +53,27 @@ def templates() -> Environment:
 
 def context(audit: Audit, home: Home, pictures: Pictures) -> dict[str, Any]:
     """All that the templates show, as text and positions: the overview, and every slice."""
-    axis, seen = marks.error_axis(audit.slices), overview.where(audit)
+    axis = marks.error_axis(audit.slices)
     page = slices.Page(audit, pictures, axis, home)
     # Strips before folds: when the budget bites, it must bite what is folded away.
     strips = {found.id: parts.strip(audit, found, pictures) for found in audit.slices}
-    rows = [_row(page, found, strips[found.id], j + 1) for j, found in enumerate(audit.slices)]
-    for row, found in zip(rows, audit.slices, strict=True):
-        row |= slice_parts(page, found)
-    return {**shared(audit, home, axis), **_overview(audit, rows, seen), "slices_": rows,
-            "pictures": pictures.symbols, "picture_notes": _picture_notes(pictures)}  # fmt: skip
+    rows = [row(page, found, strips[found.id], j + 1) for j, found in enumerate(audit.slices)]
+    for line, found in zip(rows, audit.slices, strict=True):
+        line |= slice_parts(page, found)
+    return {**shared(audit, home, axis), **overview_parts(page, rows), "slices_": rows,
+            **_numbers(audit), "pictures": pictures.symbols, "picture_notes": _picture_notes(pictures)}  # fmt: skip
+
+
+def _numbers(audit: Audit) -> dict[str, Any]:
+    """What the scripts of a saved page read."""
+    drawn = len(audit.evaluation) <= data.MOST_PLACES
+    placed, guessed = data.map_data(audit) if drawn else None, data.guess_data(audit)
+    return {
+        "map_data": "" if placed is None else data.script(placed),
+        "guess_data": "" if guessed is None else data.script(guessed),
+        "guesses": guessed is not None,
+        "guess_example": data.example(audit),
+    }
 
 
 def slice_parts(page: slices.Page, found: Slice) -> dict[str, Any]:
@@ -70,8 +82,27 @@ def slice_parts(page: slices.Page, found: Slice) -> dict[str, Any]:
     told["causes"] = causes.causes(page.audit, found, page.pictures)
     told["training"] = causes.strongest(found)
     told["path"] = paths.path(page.audit, found, page.pictures)
+    told["map"] = _map(page)
     told["contents"] = _contents(page.audit, told)
     return told
+
+
+def _map(page: slices.Page) -> dict[str, Any] | None:
+    """None where no map was drawn, or where a saved page would grow too large with it."""
+    found, n = parts.of_audit(page.audit, "map"), len(page.audit.evaluation)
+    if not found or (page.home.saved and n > data.MOST_PLACES):
+        return None
+    return {
+        "of": numbers.count(n),
+        "note": _drawn(n),
+        "representation": found[0]["representation"],
+    }
+
+
+def _drawn(n: int) -> str:
+    if n <= data.MOST_PLACES:
+        return f"{numbers.counted(n, 'row')}."
+    return f"{numbers.count(data.MOST_PLACES)} of {numbers.count(n)} rows drawn. Statistics use all rows."
 
 
 def shared(audit: Audit, home: Home, axis: marks.Axis) -> dict[str, Any]:
@@ -83,7 +114,8 @@ def shared(audit: Audit, home: Home, axis: marks.Axis) -> dict[str, Any]:
         "audit_name": audit_name(audit) + (" · Saved page" if home.saved else ""),
         "outcome": audit.overall[0][1].outcome,
         "media": audit.evaluation.media.kind if audit.evaluation.media is not None else None,
-        "keys": KEYS,
+        "keys": KEYS if home.saved else (*KEYS, *SERVED_KEYS),
+        "fingerprint": audit.evaluation.fingerprint,
         "numbers": numbers,
     }
 
@@ -95,11 +127,14 @@ def audit_name(audit: Audit) -> str:
 def _contents(audit: Audit, told: dict[str, Any]) -> list[tuple[str, str]]:
     pictured = audit.evaluation.media is not None and audit.evaluation.media.kind == "image"
     lines = [("rows", "Pictures" if pictured else "Rows"), ("profile", "Profile"), ("words", "Words and rules")]
+    lines += [("map", "Map")] if told["map"] else []
     lines += [("tree", "Tree")] if told["path"] else []
     return lines + ([("why", "Why")] if told["causes"] else [])
 
 
-def _overview(audit: Audit, rows: list[dict[str, Any]], seen: overview.Where | None) -> dict[str, Any]:
+def overview_parts(page: slices.Page, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The overview, from the lines of all slices."""
+    audit, seen = page.audit, overview.where(page.audit)
     confirmed = [row for row in rows if row["verdict"] == "confirmed"]
     numbered = {found.id: j + 1 for j, found in enumerate(audit.slices)}
     return {
@@ -121,7 +156,7 @@ def _overview(audit: Audit, rows: list[dict[str, Any]], seen: overview.Where | N
     }
 
 
-def _row(page: slices.Page, found: Slice, strip: list[dict[str, Any]], number: int) -> dict[str, Any]:
+def row(page: slices.Page, found: Slice, strip: list[dict[str, Any]], number: int) -> dict[str, Any]:
     """One slice of the list."""
     audit = page.audit
     seen, outcome = found.confirm, dict(audit.overall)[found.task].outcome

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core import Media
+from ..core import Evaluation, Media
 from ..core.media import data_address
 
 BUDGET = 1_500_000  # characters of data: addresses
@@ -56,6 +56,20 @@ class Pictures:
             return
         self._spent += len(address)
         self.symbols[row] = (address, is_small(found))
+
+
+class Linked:
+    """Pictures of a server: an address each, and no budget."""
+
+    def __init__(self, evaluation: Evaluation):
+        self._there = evaluation.media is not None and evaluation.media.kind == "image"
+        self._version = evaluation.fingerprint[:8]  # a browser must not keep another audit's pictures for this one's
+
+    def symbol(self, row: int, px: int = PX) -> str | None:
+        return f"/thumb/{row}?px={px}&v={self._version}" if self._there else None
+
+    def inline(self, address: str | None) -> str | None:
+        return address
 
 
 def is_small(picture: bytes) -> bool:

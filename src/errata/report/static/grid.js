@@ -8,16 +8,30 @@ for (const radio of document.querySelectorAll("[data-show]")) radio.addEventList
   of("one-sided", id).hidden = !wrongOnly;
 });
 
-for (const row of document.querySelectorAll("[data-mixed] [data-row]")) if (!row.querySelector("a")) row.tabIndex = 0;
+function say(mixed, edits) {
+  const said = of("moved", mixed.dataset.mixed), count = (inside) => Object.values(edits).filter((one) => one === inside).length;
+  const parts = [[count(false), "out"], [count(true), "in"]].filter(([n]) => n > 0).map(([n, where]) => `${n} ${n === 1 ? "row" : "rows"} ${where}`);
+  said.hidden = parts.length === 0;
+  said.textContent = `You put ${parts.join(" and ")}. The numbers above are those of the unchanged slice until you refit.`;
+}
+
+for (const mixed of document.querySelectorAll("[data-mixed]")) {
+  mixed.errataEdits = JSON.parse(mixed.dataset.edits ?? "{}");
+  for (const row of mixed.querySelectorAll("[data-row]")) {
+    if (!row.querySelector("a")) row.tabIndex = 0;
+    row.classList.toggle("out", mixed.errataEdits[row.dataset.row] === false);
+  }
+  say(mixed, mixed.errataEdits);
+}
 
 document.addEventListener("keydown", (event) => {
   const row = event.target.closest?.("[data-mixed] [data-row]");
   if (!row || !["i", "x"].includes(event.key) || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (!document.getElementById("single-keys").checked || document.querySelector("dialog[open]")) return;
   event.preventDefault();
-  const mixed = row.closest("[data-mixed]"), id = mixed.dataset.mixed;
-  row.classList.toggle("out", event.key === "x");
-  const out = mixed.querySelectorAll(".out").length, said = of("moved", id);
-  said.hidden = out === 0;
-  said.textContent = `You put ${out} ${out === 1 ? "row" : "rows"} out. The numbers above are those of the unchanged slice until you refit.`;
-  mixed.dispatchEvent(new CustomEvent("errata-moved", { bubbles: true, detail: { slice: id, row: row.dataset.row, inside: event.key === "i" } }));
+  const mixed = row.closest("[data-mixed]"), inside = event.key === "i";
+  mixed.errataEdits[row.dataset.row] = inside;
+  for (const same of mixed.querySelectorAll("[data-row]")) if (same.dataset.row === row.dataset.row) same.classList.toggle("out", !inside);
+  say(mixed, mixed.errataEdits);
+  mixed.dispatchEvent(new CustomEvent("errata-moved", { bubbles: true, detail: { slice: mixed.dataset.mixed, row: row.dataset.row, inside } }));
 });

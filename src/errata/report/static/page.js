@@ -6,7 +6,8 @@ const by = (id) => document.getElementById(id);
 function remembered(name) { try { return localStorage.getItem(name); } catch { return null; } }
 function remember(name, value) { try { localStorage.setItem(name, value); } catch { /* private mode: it lasts for this page */ } }
 
-function setTheme(name) {
+function setTheme(asked) {
+  const name = themes.includes(asked) ? asked : "auto";
   if (name === "auto") delete root.dataset.theme; else root.dataset.theme = name;
   remember("errata-theme", name);
   const button = by("theme");
@@ -16,9 +17,11 @@ function setTheme(name) {
 const isTyping = (target) => target.closest?.("input:not([type=radio], [type=checkbox]), textarea, select, [contenteditable]") != null;
 const visible = (element) => element.getClientRects().length > 0;
 
+const resting = () => !by("single-keys").checked || document.querySelector("dialog[open]") != null;
+
 function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || event.defaultPrevented) return;
-  if (!by("single-keys").checked || document.querySelector("dialog[open]")) return;
+  if (resting()) return;
   if (event.key === "?") { by("keys").showModal(); return; }
   if (event.key === "j" || event.key === "k") return walk(event.key === "j" ? 1 : -1);
   const target = [...document.querySelectorAll(`[data-key="${CSS.escape(event.key)}"]:not(:disabled)`)].find((e) => visible(e) || e.matches("input[type=radio]") && visible(e.parentElement));

@@ -1,0 +1,100 @@
+"""Two audits side by side: the slices of the first, under the model of each, on the rows they share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..core import Audit, Comparison, Evaluation, InputError
+from ..core.comparison import Group, measure
+from . import marks, numbers
+
+ALPHA = 0.05
+WORDS = {"better": "Better", "worse": "Worse", "no change shown": "No change seen"}
+FORMS = {"better": "better", "worse": "worse", "no change shown": "same"}
+
+
+def compare(first: Audit, second: Audit) -> Comparison:
+    """Confirm rows of the first that the second has too; the slices are the first's confirmed ones."""
+    rows = np.flatnonzero(~first.discover)
+    ids = first.evaluation.row_ids[rows]
+    shared, mine, theirs = np.intersect1d(ids, second.evaluation.row_ids, return_indices=True)
+    if not len(shared):
+        raise InputError("the two audits do not share their rows; audit both models on the same ones")
+    before, after = first.evaluation.rows(rows[mine]), second.evaluation.rows(theirs)
+    if before.errors is None or after.errors is None:
+        raise InputError("the two audits are compared by errors, which one of them has not")
+    if not np.array_equal(np.asarray(before.labels), np.asarray(after.labels)):
+        raise InputError("the two audits have other labels for the same rows; compare like")
+    groups = _groups(first, rows[mine], before, after)
+    changes = tuple(measure(group, before.groups, ALPHA / len(groups)) for group in groups)
+    return Comparison(changes, "error", ALPHA, {"rows": len(shared), "of": len(rows)})
+
+
+def _groups(first: Audit, rows: Any, before: Evaluation, after: Evaluation) -> list[Group]:
+    assert before.errors is not None
+    assert after.errors is not None
+    outcomes: dict[str, Any] = {"before": before.errors.astype(float), "after": after.errors.astype(float)}
+    slices = [found for found in first.confirmed if found.side == "hard" and not found.task]
+    groups = [Group(one.id, one.name, "", one.members[rows], **outcomes) for one in slices]
+    inside = np.any([group.inside for group in groups], axis=0) if groups else np.zeros(len(rows), dtype=bool)
+    return [
+        *groups,
+        Group("rest", "Rows in none of them", "", ~inside, **outcomes),
+        Group("overall", "All rows", "", np.ones(len(rows), dtype=bool), **outcomes),
+    ]
+
+
+def lines(comparison: Comparison, titles: Mapping[str, str], axis: marks.Axis) -> dict[str, Any]:
+    """Slices with the worst change first, then the rest and all."""
+    changes = [one for one in comparison.changes if one.id not in ("rest", "overall")]
+    order = sorted(changes, key=lambda one: -(one.change or 0.0))
+    totals = [one for one in comparison.changes if one.id in ("rest", "overall")]
+    counts = {kind: sum(one.judgement == kind for one in changes) for kind in WORDS}
+    return {
+        "title": _title(counts, len(changes)),
+        "rows": numbers.out_of(comparison.facts["rows"], comparison.facts["of"]),
+        "lines": [_line(one, titles.get(one.id, one.name), axis) for one in [*order, *totals]],
+    }
+
+
+def _title(counts: Mapping[str, int], of: int) -> str:
+    if not of:
+        return "No confirmed slice to compare."
+    if counts["no change shown"] == of:
+        return "No change seen on " + ("the one confirmed slice." if of == 1 else f"any of {of} confirmed slices.")
+    said = [f"{counts[kind]} {word.lower()}" for kind, word in WORDS.items() if counts[kind]]
+    return f"Of {numbers.counted(of, 'confirmed slice')}: {', '.join(said)}."
+
+
+def _line(change: Any, title: str, axis: marks.Axis) -> dict[str, Any]:
+    low, high = change.interval
+    return {
+        "id": change.id,
+        "name": title,
+        "slice": change.id not in ("rest", "overall"),
+        "n": numbers.counted(change.n, "row"),
+        "before": numbers.rate_of(change.before_errors, change.n),
+        "after": numbers.rate_of(change.after_errors, change.n),
+        "before_at": axis.at(change.before_rate or 0.0),
+        "after_at": axis.at(change.after_rate or 0.0),
+        "change": numbers.NOT_MEASURED if change.change is None else _signed(change.change),
+        "interval": f"{_signed(low)} to {_signed(high)}",
+        "low_at": _around(low),
+        "high_at": _around(high),
+        "change_at": _around(change.change or 0.0),
+        "word": WORDS[change.judgement],
+        "form": FORMS[change.judgement],
+    }
+
+
+def _signed(value: float) -> str:
+    text = numbers.points(value)
+    return f"+{text}" if value > 0 and text != "0.0" else text
+
+
+def _around(change: float) -> float:
+    """Its place on an axis from -30 to 30 points."""
+    return 100 * min(max((change + 0.3) / 0.6, 0.0), 1.0)

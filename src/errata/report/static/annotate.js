@@ -1,0 +1,158 @@
+// One item, big; a key for every answer; undo. "Saved" only after the server has said so; what is not saved is retried.
+const box = document.querySelector("[data-annotate]");
+const one = (selector) => box.querySelector(selector);
+const named = () => document.getElementById("person")?.value.trim() || "somebody";
+const state = { items: [], at: 0, done: 0, of: 0, given: [], shownAt: 0, waiting: [], later: 0 };
+
+const uuid = () => crypto.randomUUID?.() ?? `${Date.now()}-${Math.random().toString(36).slice(2)}`;
+
+async function queue() {
+  const asked = new URLSearchParams({ person: named(), task: box.dataset.task });
+  const answer = await fetch(`/api/queues/${encodeURIComponent(box.dataset.annotate)}?${asked}`);
+  const told = await answer.json().catch(() => ({ detail: answer.statusText }));
+  if (!answer.ok) throw new Error(told.detail);
+  return told;
+}
+
+async function load() {
+  let told;
+  try { told = await queue(); } catch (error) { one(".empty").textContent = `The rows did not come: ${error.message}. Load the page again.`; one(".empty").hidden = false; return; }
+  Object.assign(state, { items: told.items, at: 0, done: told.done, of: told.of, given: [] });
+  one(".recent").replaceChildren();
+  one(".who").textContent = `as ${named()}`;
+  show(); agreed(told);
+}
+
+function show() {
+  const item = state.items[state.at], image = one(".item img"), text = one(".item .measure"), empty = one(".item .empty");
+  one(".count").textContent = `${state.done} of ${state.of} done`;
+  one(".progress .done").setAttribute("width", `${state.of ? (100 * state.done) / state.of : 0}%`);
+  one('[data-do="undo"]').disabled = state.given.length === 0;
+  image.hidden = !item?.picture; text.hidden = item?.text == null; empty.hidden = Boolean(item?.picture || item?.text != null);
+  for (const button of box.querySelectorAll("[data-answer]")) button.disabled = !item;
+  if (!item) { empty.hidden = false; empty.textContent = `All ${state.of} rows have your answer.`; return; }
+  if (item.picture) { image.src = item.picture; image.alt = `Item ${state.done + 1} of ${state.of}, not yet labelled`; }
+  if (item.text != null) text.textContent = item.text;
+  if (!item.picture && item.text == null) empty.textContent = `Row ${item.id} has no picture and no text.`;
+  const next = state.items[state.at + 1];
+  if (next?.picture) new Image().src = next.picture;
+  state.shownAt = performance.now();
+}
+
+async function send(entry) {
+  const answer = await fetch("/api/annotations", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(entry.given) });
+  if (answer.status >= 500) throw new Error(answer.statusText);
+  const told = await answer.json();
+  if (!answer.ok) { entry.refused = true; throw new Error(told.detail); }
+  return told;
+}
+
+function save(entry) { entry.saving = saveNow(entry); return entry.saving; }
+
+async function saveNow(entry) {
+  one(".saved").textContent = `Saving: ${entry.said} …`;
+  try {
+    const told = await send(entry);
+    entry.saved = true;
+    state.waiting = state.waiting.filter((other) => other !== entry);
+    one(".saved").textContent = `Saved: ${entry.said}, ${new Date(told.at).toLocaleTimeString("en-GB")}.`;
+  } catch (error) {
+    if (entry.refused) state.waiting = state.waiting.filter((other) => other !== entry);
+    else if (!state.waiting.includes(entry)) state.waiting.push(entry);
+    one(".saved").textContent = `Not saved: ${entry.said}. ${error.message}`;
+  }
+  const n = state.waiting.length;
+  one(".unsaved").textContent = n ? `${n} ${n === 1 ? "answer is" : "answers are"} not saved. They are kept in this tab and sent again.` : "";
+}
+
+setInterval(() => { for (const entry of [...state.waiting]) save(entry); }, 3000);
+addEventListener("beforeunload", (event) => { if (state.waiting.length) event.preventDefault(); });
+
+function answered(button) {
+  const item = state.items[state.at];
+  if (!item) return;
+  const entry = { said: button.dataset.said, item, given: { queue: box.dataset.annotate, item: item.id, person: named(), task: box.dataset.task, answer: JSON.parse(button.dataset.answer), seconds: (performance.now() - state.shownAt) / 1000, key: uuid() } };
+  state.given.push(entry); state.at += 1; state.done += 1;
+  recent(entry); show(); save(entry).then(refreshSoon);
+}
+
+function recent(entry) {
+  const line = document.createElement("li"), said = document.createElement("span");
+  line.className = "thumb"; said.className = "cap"; said.textContent = entry.said;
+  if (entry.item.picture) { const image = document.createElement("img"); image.src = entry.item.picture; image.alt = ""; line.append(image); }
+  line.append(said); one(".recent").prepend(line);
+  while (one(".recent").children.length > 5) one(".recent").lastElementChild.remove();
+}
+
+async function undo() {
+  const entry = state.given.pop();
+  if (!entry) return;
+  try {
+    await entry.saving;
+    state.waiting = state.waiting.filter((other) => other !== entry); // what was never saved is only forgotten
+    if (entry.saved) await takeBack(entry);
+    state.at -= 1; state.done -= 1; one(".recent").firstElementChild?.remove();
+    one(".saved").textContent = `Taken back: ${entry.said}.`; show(); refreshSoon();
+  } catch (error) { state.given.push(entry); one(".saved").textContent = `Not taken back: ${error.message}`; }
+}
+
+async function takeBack(entry) {
+  const answer = await fetch(`/api/annotations/${encodeURIComponent(entry.given.key)}/undo`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ person: entry.given.person }) });
+  if (!answer.ok) throw new Error((await answer.json().catch(() => ({ detail: answer.statusText }))).detail);
+}
+
+function skip() {
+  const [item] = state.items.splice(state.at, 1);
+  if (item) { state.items.push(item); show(); }
+}
+
+// Agreement, once a person pauses.
+function refreshSoon() {
+  clearTimeout(state.later);
+  state.later = setTimeout(() => queue().then(agreed).catch(() => { /* it says so where it matters: at saving */ }), 500);
+}
+
+function agreed(told) {
+  const found = told.agreement, said = one(".agreement"), list = one(".settle");
+  if (found.items) {
+    const [low, high] = found.interval, kappa = found.kappa == null ? "" : ` Cohen's kappa ${found.kappa.toFixed(2)}.`;
+    const rate = found.items >= 20 ? `: ${(100 * found.same / found.items).toFixed(1)}% (95% interval ${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)})` : "";
+    said.textContent = `${found.same} of ${found.items} answers are the same${rate}.${kappa}`;
+  } else said.textContent = "Not measured: one person so far.";
+  list.replaceChildren();
+  if (told.settle.length === 0) { const line = document.createElement("li"); line.className = "q none"; line.textContent = "None among the rows that you answered."; list.append(line); }
+  for (const dispute of told.settle) {
+    const line = document.createElement("li"), what = document.createElement("span"), link = document.createElement("a");
+    what.textContent = `Row ${dispute.item}: ${Object.entries(dispute.answers).map(([name, answer]) => `${name} says ${words(answer)}`).join(", ")}`;
+    link.href = `/slice/${encodeURIComponent(box.dataset.annotate)}/row/${encodeURIComponent(dispute.item)}`; link.textContent = "open";
+    line.append(document.createElement("span"), what, settling(dispute), link); list.append(line);
+  }
+}
+
+// One button for each answer that somebody gave: it ends the dispute, and is not one more opinion.
+function settling(dispute) {
+  const box_ = document.createElement("span");
+  for (const text of new Set(Object.values(dispute.answers).map((answer) => JSON.stringify(answer)))) {
+    const button = document.createElement("button");
+    button.type = "button"; button.className = "btn"; button.textContent = `Settle as ${words(JSON.parse(text))}`;
+    button.addEventListener("click", () => save({ said: `settled as ${words(JSON.parse(text))}`, given: { queue: box.dataset.annotate, item: dispute.item, person: named(), task: box.dataset.task, answer: JSON.parse(text), settles: true, key: uuid() } }).then(refreshSoon));
+    box_.append(button);
+  }
+  return box_;
+}
+
+function words(answer) {
+  const button = [...box.querySelectorAll("[data-answer]")].find((b) => b.dataset.answer === JSON.stringify(answer));
+  return button?.dataset.said ?? JSON.stringify(answer);
+}
+
+if (box) {
+  for (const button of box.querySelectorAll("[data-answer]")) button.addEventListener("click", () => answered(button));
+  one('[data-do="undo"]').addEventListener("click", undo);
+  one('[data-do="skip"]').addEventListener("click", skip);
+  document.getElementById("person")?.addEventListener("change", load);
+  const filter = document.getElementById("filter");
+  filter?.addEventListener("input", () => { for (const b of box.querySelectorAll("[data-answer]")) b.hidden = !b.dataset.said.toLowerCase().includes(filter.value.trim().toLowerCase()); });
+  filter?.addEventListener("keydown", (event) => { if (event.key === "Enter") { event.preventDefault(); const first = [...box.querySelectorAll("[data-answer]")].find((b) => !b.hidden); if (first) { answered(first); filter.value = ""; filter.dispatchEvent(new Event("input")); } } });
+  load();
+}
