@@ -411,3 +411,10 @@ def test_without_a_method_the_best_that_can_read_the_evaluation_are_taken() -> N
     bare = errata.Evaluation(losses=full.losses, representations=full.representations)
     assert list(errata.audit(bare).slicers) == ["spotlight", "gmm"]
     assert list(errata.audit(full, options={"spotlight": {"size": 0.05}}).slicers) == ["spotlight"]
+
+
+def test_rows_with_nothing_to_stand_in_by_are_audited_all_the_same():
+    """No representation, and one class predicted: what a stand-in would be told by does not vary."""
+    rows = Evaluation(labels=np.arange(60) % 2, predictions=np.zeros(60, int))
+    found = errata.audit(rows, methods=["confusion"])
+    assert all(one.reason == "unconfirmable" for one in found.slices)

@@ -55,7 +55,7 @@ class StandIn:
         able = (sizes >= FEWEST_MEMBERS) & (len(hard) - sizes >= FEWEST_MEMBERS) & (F.shape[1] > 0)
         self.columns_ = np.flatnonzero(able)
         fitted = [self._fit_one(F, hard[:, j]) for j in self.columns_]
-        self.coefficients_ = np.array([c for c, _, _ in fitted]).reshape(-1, F.shape[1])
+        self.coefficients_ = np.array([c for c, _, _ in fitted]).reshape(len(fitted), F.shape[1])
         self.intercepts_ = np.array([b for _, b, _ in fitted])
         self.thresholds_ = np.array([t for _, _, t in fitted])
         self.rules_ = tuple(self._rule(slicer, int(j)) for j in self.columns_)
