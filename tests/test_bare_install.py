@@ -25,7 +25,10 @@ class Hidden:
 
 sys.meta_path.insert(0, Hidden())
 """
-OPTIONAL = ("torch", "torchvision", "polars", "transformers", "open_clip", "timm", "ray", "starlette", "fastapi")
+OPTIONAL = (
+    "torch", "torchvision", "polars", "transformers", "diffusers", "open_clip", "timm", "ray", "starlette", "fastapi",
+    "sqlalchemy", "psycopg", "uvicorn",
+)  # fmt: skip
 
 
 def python(program: str, folder: Path, hidden: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
@@ -152,12 +155,30 @@ def test_a_model_without_torch_names_the_cure(tmp_path: Path) -> None:
     assert "PyTorch model" in second  # nobody can hold a module where there is no torch: said among what is taken
 
 
+DRAWING = """
+from errata.core import MissingExtra
+from errata.generate import load_pipeline, walk
+assert walk([1.0, 0.0], [0.0, 1.0], (0.5,))[0, 1] < -0.7
+open("model_index.json", "w").write('{"_class_name": "KandinskyV22Pipeline"}')
+try:
+    load_pipeline(".")
+except MissingExtra as error:
+    sys.stdout.write(f"{error}\\n")
+"""
+
+
+def test_a_walk_needs_no_extra_and_a_pipeline_names_it(tmp_path: Path) -> None:
+    done = python(DRAWING, tmp_path, OPTIONAL)
+    assert done.returncode == 0, done.stderr
+    assert "`torch`" in done.stdout
+    assert "pip install 'errata[diffusion]'" in done.stdout
+
+
 def test_torch_is_not_imported_where_it_is_not_needed(folder: Path) -> None:
     """Importing torch takes seconds: the command must not pay for what it does not use."""
     count = "\nloaded = sorted({m.partition('.')[0] for m in sys.modules} & set(" + repr(OPTIONAL) + "))\n"
-    done = python(
-        f"import errata{count}assert loaded == [], loaded\n{COMMAND}{count}assert loaded == [], loaded", folder
-    )
+    check = f"{count}assert loaded == [], loaded\n"
+    done = python(f"import errata, errata.generate{check}{COMMAND}{check}", folder)
     assert done.returncode == 0, done.stderr
     assert (folder / "audit").is_dir()
 

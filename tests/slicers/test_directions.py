@@ -363,6 +363,33 @@ def test_twice_standardises_what_already_is():
     np.testing.assert_allclose(slicer._standard(ev.representations["e"]), once_more(once, slicer), atol=1e-12)
 
 
+def test_without_standardising_a_direction_lies_in_the_space_itself():
+    """Columns of several spreads around a far middle: only the rows are scaled, whatever the training rows are."""
+    ev, rng = planted(0), np.random.default_rng(5)
+    d = ev.representations["e"].shape[1]
+    X = ev.representations["e"] * np.exp(rng.normal(size=d)) + 2
+    own = of(X, ev.labels, ev.errors)
+    train = Evaluation(losses=np.zeros(500), representations={"e": rng.normal(size=(500, d))})
+    slicer = Directions(standardise=False, **QUICK).fit(own, train=train)
+    np.testing.assert_array_equal(slicer.centre_, np.zeros(d))
+    np.testing.assert_array_equal(slicer.scale_, np.ones(d))
+    rows, rule = X / np.linalg.norm(X, axis=1, keepdims=True), slicer.rules_[0]
+    mine = own.labels == rule["scope"]["label"]
+    y = np.where(own.errors[mine], -1, 1)
+    fits = solve(gram(rows[mine]), y[None, None], np.full((1, 1, 1), rule["C"]))
+    normal = fits.coefficients[0, 0, 0] @ rows[mine]
+    np.testing.assert_allclose(slicer.directions_[0], normal / np.linalg.norm(normal), atol=2e-3)
+    np.testing.assert_allclose(slicer.decisions(own)[mine, 0], fits.values[0, 0, 0] / np.linalg.norm(normal), atol=5e-3)
+    again = Directions.from_state(slicer.to_state())
+    assert again.standardise is False
+    np.testing.assert_array_equal(again.membership(own), slicer.membership(own))
+
+
+def test_what_is_not_standardised_cannot_be_so_twice():
+    with pytest.raises(InputError, match=r"`directions\.twice` must be false where `standardise` is; got True"):
+        Directions(standardise=False, twice=True).fit(planted(0, n=60))
+
+
 def once_more(Z: np.ndarray, slicer: Directions) -> np.ndarray:
     again = (Z - slicer.centre_) / slicer.scale_
     return again / np.linalg.norm(again, axis=1, keepdims=True)

@@ -87,12 +87,10 @@ def _picture(pictures: Any, i: int) -> Image.Image:
 
 def _from_transformers(folder: Path, device: Any) -> tuple[Encode, Encode]:
     _check_folder(folder)
-    require("transformers", "clip")
-    from transformers import AutoProcessor, CLIPModel
-
+    transformers: Any = require("transformers", "clip")
     try:
-        model = CLIPModel.from_pretrained(folder, local_files_only=True).to(device).eval()
-        processor = AutoProcessor.from_pretrained(folder, local_files_only=True)
+        model = transformers.CLIPModel.from_pretrained(folder, local_files_only=True).to(device).eval()
+        processor = transformers.AutoProcessor.from_pretrained(folder, local_files_only=True)
     except (OSError, ValueError) as error:
         raise InputError(f"`{folder}` holds no whole CLIP: {error}") from error
 

@@ -57,8 +57,10 @@ class Directions(BaseSlicer):
     C_steps: values of C tried, evenly in the logarithm. intercept: "centre", or "libsvm" for what libsvm does where
     many are optimal. shuffle: halves of the rows at random, keeping groups together, or in order. nested: strength
     with C chosen inside each fold. permutations: shuffles of the outcome that the strength is compared with. within:
-    classes by "label" or by "prediction". twice: standardise and scale what already is, as one script does. rows: of a
-    class that are fitted to at most; null for all. slices: directions kept, the surest first; null for all.
+    classes by "label" or by "prediction". twice: standardise and scale what already is, as one script does.
+    standardise: false leaves the columns as they are and only scales rows to unit length, so that a direction lies in
+    the space itself and can be decoded. rows: of a class that are fitted to at most; null for all. slices: directions
+    kept, the surest first; null for all.
     """
 
     name = "directions"
@@ -91,6 +93,7 @@ class Directions(BaseSlicer):
         permutations: int = 20,
         within: Literal["label", "prediction"] = "label",
         twice: bool = False,
+        standardise: bool = True,
         rows: int | None = 5000,
         slices: int | None = 5,
         representation: str | None = None,
@@ -99,7 +102,8 @@ class Directions(BaseSlicer):
         self.count, self.C_from, self.C_to, self.C_steps = count, C_from, C_to, C_steps
         self.intercept: Intercept = intercept
         self.shuffle, self.nested, self.permutations = shuffle, nested, permutations
-        self.within, self.twice, self.rows, self.slices = within, twice, rows, slices
+        self.within, self.twice, self.standardise = within, twice, standardise
+        self.rows, self.slices = rows, slices
         self.representation, self.seed = representation, seed
         # The class says what is read by default; `vars` since types allow no instance to differ.
         vars(self)["reads"] = frozenset({within})
@@ -111,6 +115,7 @@ class Directions(BaseSlicer):
             "C_to": (self.C_to >= self.C_from, "at least `C_from`"),
             "C_steps": (self.C_steps >= 1, "at least 1"),
             "permutations": (self.permutations >= 0, "at least 0"),
+            "twice": (self.standardise or not self.twice, "false where `standardise` is"),
             "rows": (self.rows is None or self.rows >= 10, "at least 10, or null for all"),
             "slices": (self.slices is None or self.slices >= 1, "at least 1, or null for all"),
         }
@@ -145,8 +150,11 @@ class Directions(BaseSlicer):
         self._keep(sorted(found, key=lambda one: one.rank))
 
     def _fit_scale(self, rows: Evaluation) -> None:
-        """Mean and spread of each column, in two passes over rows that may not fit in memory."""
+        """Mean and spread of each column, in two passes over rows that may not fit in memory; 0 and 1 if unwanted."""
         X = self.matrix(rows)
+        if not self.standardise:
+            self.centre_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
+            return
         n = len(X)
         self.centre_ = sum(block.sum(axis=0, dtype=np.float64) for _, block in blocks(X)) / n
         squares = sum(np.square(block - self.centre_).sum(axis=0) for _, block in blocks(X))
