@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 DEMO := demo-audit
 
-.PHONY: venv demo test lint bench clean
+.PHONY: venv demo test lint browser bench clean
 
 venv: $(VENV)/.stamp-test
 
@@ -14,7 +14,7 @@ $(BIN)/python:
 
 # The demo needs torch, the tests more. Each installs only its own.
 $(VENV)/.stamp-demo: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e '.[torch]'
+	$(PIP) -e '.[torch,app]'
 	touch $@
 
 $(VENV)/.stamp-test: pyproject.toml constraints.txt | $(BIN)/python
@@ -30,7 +30,14 @@ lint: $(VENV)/.stamp-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint
+# Tests of the pages need a browser, and say so where they are skipped. One is installed where that is easy.
+browser:
+	@command -v chromium >/dev/null || ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ] \
+	  || apt-get install -qq -y chromium >/dev/null 2>&1 \
+	  || (apt-get update -qq && apt-get install -qq -y chromium) >/dev/null 2>&1 \
+	  || echo "chromium could not be installed: the tests of the pages are skipped"
+
+test: lint browser
 	$(BIN)/python -m pytest -n 2
 
 bench: $(VENV)/.stamp-test
@@ -41,6 +48,7 @@ bench: $(VENV)/.stamp-test
 	$(BIN)/python benchmarks/influence.py head
 	$(BIN)/python benchmarks/influence.py layers
 	$(BIN)/python benchmarks/null.py
+	$(BIN)/python benchmarks/app.py
 
 clean:
 	rm -rf $(VENV) $(DEMO) .pytest_cache .mypy_cache .ruff_cache

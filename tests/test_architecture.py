@@ -18,7 +18,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "errata"
 
-CONDUCTORS = {"workflow", "mending", "plan_cli", "bench", "cli", "demo", "__init__", "__main__"}
+CONDUCTORS = {"workflow", "mending", "plan_cli", "serve_cli", "bench", "cli", "demo", "__init__", "__main__"}
 ARROWS = {  # beside `core`, which everyone may import
     "core": set(),
     "tensors": set(),

@@ -68,6 +68,7 @@ def audit(
     ] = False,
     reference: Annotated[bool, typer.Option("--reference", help="Refer to INPUT instead of copying it.")] = False,
     seed: Annotated[int, typer.Option(help="Drives the search, never the split.")] = 0,
+    drawn: Annotated[bool, typer.Option("--map/--no-map", help="Draw a map of all rows, which takes a while.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print audit.json instead of the summary.")] = False,
 ) -> None:
     """Find slices on half of the rows, confirm them on the other half, and write a report."""
@@ -97,6 +98,8 @@ def audit(
             texts=captions,
             progress=progress,
         )
+    if drawn:
+        found = with_map(found, seed)
     refer = {"path": str(source.absolute()), "metadata": metadata, "foreign": foreign} if reference else None
     _finish(found, output, as_json, refer)
 
@@ -121,7 +124,7 @@ def demo(
         made = EXAMPLES[example](seed, progress)
     with progress_bar() as progress:  # a bar of its own: its time left has nothing to do with the training's
         found = workflow.audit(made.evaluation, options=made.options, seed=seed, progress=progress)
-    _finish(found, output, as_json=False, reference=None, words=answer(made, found))
+    _finish(with_map(found, seed), output, as_json=False, reference=None, words=answer(made, found))
 
 
 @app.command()
@@ -233,15 +236,28 @@ def _finish(
     _say(f"\n{output / 'report.html'}")
 
 
+def with_map(found: Any, seed: int = 0) -> Any:
+    """The audit with a map of its rows, where it has none and something to draw them by."""
+    from .explain import draw_map
+
+    if any(one.kind == "map" for one in found.explanations) or not found.evaluation.representations:
+        return found
+    with progress_bar() as progress:
+        return draw_map(found, seed=seed, progress=lambda share: progress("map", share))
+
+
 def _add_others() -> None:
     """Commands that have files of their own; here they are only named."""
     from .bench.cli import app as bench
     from .plan_cli import app as plan
     from .plan_cli import recheck
+    from .serve_cli import people, serve
 
     app.add_typer(bench, name="bench")
     app.add_typer(plan, name="plan")
     app.command()(recheck)
+    app.command()(serve)
+    app.add_typer(people, name="annotations")
 
 
 def _say(text: str) -> None:

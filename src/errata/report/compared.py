@@ -12,6 +12,7 @@ from ..core.comparison import Group, measure
 from . import marks, numbers
 
 ALPHA = 0.05
+NARROW = 0.3  # of the axis of changes to both sides, where all fit
 WORDS = {"better": "Better", "worse": "Worse", "no change shown": "No change seen"}
 FORMS = {"better": "better", "worse": "worse", "no change shown": "same"}
 
@@ -52,11 +53,13 @@ def lines(comparison: Comparison, titles: Mapping[str, str], axis: marks.Axis) -
     changes = [one for one in comparison.changes if one.id not in ("rest", "overall")]
     order = sorted(changes, key=lambda one: -(one.change or 0.0))
     totals = [one for one in comparison.changes if one.id in ("rest", "overall")]
+    span = NARROW if all(abs(end) <= NARROW for one in comparison.changes for end in one.interval) else 1.0
     counts = {kind: sum(one.judgement == kind for one in changes) for kind in WORDS}
     return {
         "title": _title(counts, len(changes)),
         "rows": numbers.out_of(comparison.facts["rows"], comparison.facts["of"]),
-        "lines": [_line(one, titles.get(one.id, one.name), axis) for one in [*order, *totals]],
+        "span": f"−{100 * span:.0f} to +{100 * span:.0f}",
+        "lines": [_line(one, titles.get(one.id, one.name), axis, span) for one in [*order, *totals]],
     }
 
 
@@ -69,7 +72,7 @@ def _title(counts: Mapping[str, int], of: int) -> str:
     return f"Of {numbers.counted(of, 'confirmed slice')}: {', '.join(said)}."
 
 
-def _line(change: Any, title: str, axis: marks.Axis) -> dict[str, Any]:
+def _line(change: Any, title: str, axis: marks.Axis, span: float) -> dict[str, Any]:
     low, high = change.interval
     return {
         "id": change.id,
@@ -82,9 +85,9 @@ def _line(change: Any, title: str, axis: marks.Axis) -> dict[str, Any]:
         "after_at": axis.at(change.after_rate or 0.0),
         "change": numbers.NOT_MEASURED if change.change is None else _signed(change.change),
         "interval": f"{_signed(low)} to {_signed(high)}",
-        "low_at": _around(low),
-        "high_at": _around(high),
-        "change_at": _around(change.change or 0.0),
+        "low_at": _around(low, span),
+        "high_at": _around(high, span),
+        "change_at": _around(change.change or 0.0, span),
         "word": WORDS[change.judgement],
         "form": FORMS[change.judgement],
     }
@@ -95,6 +98,6 @@ def _signed(value: float) -> str:
     return f"+{text}" if value > 0 and text != "0.0" else text
 
 
-def _around(change: float) -> float:
-    """Its place on an axis from -30 to 30 points."""
-    return 100 * min(max((change + 0.3) / 0.6, 0.0), 1.0)
+def _around(change: float, span: float) -> float:
+    """Its place on an axis with 0 in the middle."""
+    return 100 * min(max((change / span + 1) / 2, 0.0), 1.0)

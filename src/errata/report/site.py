@@ -65,7 +65,8 @@ def _said(standing: Mapping[str, Any] | None) -> dict[str, Any]:
     """A person's name goes before the machine's."""
     if standing is None:
         return {"standing": None, "renamed": False}
-    renamed = {"name": standing["name"]} if standing["name"] else {}
+    # What was measured of the machine's name says nothing of a person's.
+    renamed = {"name": standing["name"], "name_score": ""} if standing["name"] else {}
     return {"standing": standing, "renamed": bool(standing["name"]), **renamed}
 
 

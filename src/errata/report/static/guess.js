@@ -67,7 +67,7 @@ for (const form of document.querySelectorAll("[data-guess]")) form.addEventListe
     draw(svg, found);
     matches(form, found.shown ?? []);
   } catch (error) {
-    box.dataset.bad = ""; said.textContent = error.message; svg.replaceChildren(); matches(form, []);
+    box.dataset.bad = ""; said.textContent = error.message; svg.replaceChildren(); svg.setAttribute("aria-label", "Nothing is drawn."); matches(form, []);
   }
   if (form.dataset.api && !form.dataset.guess) history.replaceState(null, "", `/hypothesis?q=${encodeURIComponent(form.elements.text.value)}`);
 });
@@ -79,7 +79,9 @@ function matches(form, rows) {
     const line = document.createElement("div"), cap = document.createElement("span");
     line.className = row.wrong ? "thumb wrong" : "thumb right"; cap.className = "cap";
     if (row.picture) { const image = document.createElement("img"); image.src = row.picture; image.alt = `row ${row.id}`; line.append(image); }
-    cap.textContent = `${row.wrong ? `× ${row.label} → ${row.prediction}` : `● ${row.label}`}${row.text == null ? "" : `: ${row.text.slice(0, 200)}`}`;
+    const said = document.createElement("b"), text = row.text == null ? "" : `: ${row.text.slice(0, 200)}`;
+    said.textContent = row.wrong ? row.prediction : "";
+    cap.append(row.wrong ? `× ${row.label} → ` : `● ${row.label}`, said, text);
     line.append(cap);
     return line;
   }));

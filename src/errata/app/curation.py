@@ -1,0 +1,206 @@
+"""What people make of slices: decisions that never overwrite one another, edits, drawn slices and guesses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Select, and_, func, insert, select
+
+from ..core import InputError
+from ..core.errors import unknown
+from .answers import append
+from .entries import Accepted, Conflict, Decision, Drawing, Edit, Guess, Standing, as_json
+from .schema import decisions, drawn, edits, guesses, slices
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A slice that a person drew, as saved: a guess until it is measured on new rows."""
+
+    slice: str
+    name: str
+    items: tuple[str, ...]
+    person: str
+    at: str
+    key: str
+
+
+@dataclass(frozen=True)
+class Tested:
+    """A guess, as saved."""
+
+    slice: str | None
+    kind: str
+    text: str
+    n: int
+    errors: int
+    rest_n: int
+    rest_errors: int
+    person: str
+    at: str
+    key: str
+
+
+def know(connection: Connection, found: Mapping[str, str], place: str) -> None:
+    """The audit's slices and their names. Records of other slices that have the same ids are refused."""
+    known = {row.id: row for row in connection.execute(select(slices))}
+    for id, name in found.items():
+        if id not in known:
+            _add_slice(connection, id, "found", name)
+        elif (known[id].kind, known[id].name) != ("found", name):
+            raise InputError(
+                f"`{place}` holds the records of another audit: its slice `{id}` is “{known[id].name}”, "
+                f"and yours is “{name}”; give each audit a database of its own"
+            )
+
+
+def _add_slice(connection: Connection, id: str, kind: str, name: str) -> None:
+    place = connection.execute(select(func.coalesce(func.max(slices.c.place), 0))).scalar_one() + 1
+    connection.execute(insert(slices).values(id=id, place=place, kind=kind, name=name))
+
+
+def standings(connection: Connection) -> dict[str, Standing]:
+    """Every known slice with the last decision about it: those of the audit first, then the drawn ones."""
+    return {row.slice: _standing(row._mapping) for row in connection.execute(_standings())}
+
+
+def _standings() -> Select[Any]:
+    newest = select(decisions.c.slice, func.max(decisions.c.version).label("version")).group_by(decisions.c.slice)
+    last = newest.subquery()
+    return (
+        _with_slices()
+        .outerjoin(last, last.c.slice == slices.c.id)
+        .outerjoin(decisions, and_(decisions.c.slice == last.c.slice, decisions.c.version == last.c.version))
+        .order_by(slices.c.place)
+    )
+
+
+def _with_slices() -> Select[Any]:
+    facts = [decisions.c[name] for name in ("version", "decision", "name", "note", "into", "person", "at")]
+    return select(slices.c.id.label("slice"), slices.c.kind, slices.c.name.label("made_name"), *facts).select_from(
+        slices
+    )
+
+
+def _standing(row: Mapping[Any, Any]) -> Standing:
+    if row["version"] is None:
+        return Standing(**{**row, "version": 0, "decision": "undecided", "note": ""})
+    return Standing(**row)
+
+
+def history(connection: Connection, slice: str) -> tuple[Standing, ...]:
+    """All decisions about a slice, oldest first."""
+    _check_known(connection, slice)
+    lines = _with_slices().join(decisions, decisions.c.slice == slices.c.id).where(slices.c.id == slice)
+    return tuple(Standing(**row._mapping) for row in connection.execute(lines.order_by(decisions.c.version)))
+
+
+def decide(connection: Connection, decision: Decision, seen: int) -> Standing:
+    """The decision as saved, one version after the one its maker saw; a Conflict where that is not the last."""
+    before = connection.execute(select(decisions).where(decisions.c.key == decision.key)).one_or_none()
+    if before is not None:
+        return history(connection, before.slice)[int(before.version) - 1]
+    all_slices = standings(connection)
+    for slice in (decision.slice, *([] if decision.into is None else [decision.into])):
+        if slice not in all_slices:
+            raise unknown("slice", slice, all_slices)
+    if all_slices[decision.slice].version != seen:
+        raise Conflict(decision, seen, all_slices[decision.slice])
+    if decision.into is not None:
+        _check_merge(decision.slice, decision.into, all_slices)
+    append(connection, decisions, {**vars(decision), "version": seen + 1})
+    return history(connection, decision.slice)[-1]
+
+
+def _check_merge(slice: str, into: str, all_slices: Mapping[str, Standing]) -> None:
+    way = [into, *_onward(into, all_slices)]
+    if slice in way:
+        through = f" by way of `{way[0]}`" if way[0] != slice else ""
+        raise InputError(f"slice `{slice}` cannot be merged into itself{through}; merge it into another")
+
+
+def _onward(slice: str, all_slices: Mapping[str, Standing]) -> Iterator[str]:
+    """Where a merged slice went, and where that one went."""
+    into = all_slices[slice].into
+    while into is not None:
+        yield into
+        into = all_slices[into].into
+
+
+def accepted(connection: Connection) -> tuple[Accepted, ...]:
+    """In the audit's order, with what was merged into each."""
+    all_slices = standings(connection)
+    homes = {slice: list(_onward(slice, all_slices))[-1:] for slice in all_slices}
+    return tuple(
+        Accepted(
+            slice=one.slice,
+            kind=one.kind,
+            name=one.title,
+            renamed=one.name is not None,
+            note=one.note,
+            person=one.person or "",
+            at=one.at or "",
+            merged=tuple(slice for slice, home in homes.items() if home == [one.slice]),
+        )
+        for one in all_slices.values()
+        if one.decision == "accepted"
+    )
+
+
+def _check_known(connection: Connection, slice: str) -> None:
+    known = connection.execute(select(slices.c.id)).scalars().all()
+    if slice not in known:
+        raise unknown("slice", slice, known)
+
+
+def edit(connection: Connection, edited: Edit) -> None:
+    _check_known(connection, edited.slice)
+    append(connection, edits, vars(edited))
+
+
+def edited(connection: Connection, slice: str) -> dict[str, bool]:
+    """Row -> in or out, by the last word on it; rows that are as they were found are left out."""
+    _check_known(connection, slice)
+    lines = select(edits.c.item, edits.c.inside).where(edits.c.slice == slice).order_by(edits.c.number)
+    last = {row.item: row.inside for row in connection.execute(lines)}
+    return {item: inside for item, inside in last.items() if inside is not None}
+
+
+def draw(connection: Connection, drawing: Drawing) -> Drawn:
+    before = connection.execute(select(drawn).where(drawn.c.key == drawing.key)).one_or_none()
+    if before is not None:
+        return _drawn(before._mapping)
+    slice = f"drawn-{connection.execute(select(func.count()).select_from(drawn)).scalar_one() + 1}"
+    _add_slice(connection, slice, "drawn", drawing.name)
+    line, _ = append(connection, drawn, {**vars(drawing), "items": as_json(drawing.items), "slice": slice})
+    return _drawn(line)
+
+
+def drawings(connection: Connection) -> tuple[Drawn, ...]:
+    """All drawn slices, oldest first."""
+    return tuple(_drawn(row._mapping) for row in connection.execute(select(drawn).order_by(drawn.c.number)))
+
+
+def _drawn(line: Mapping[Any, Any]) -> Drawn:
+    facts = {name: line[name] for name in ("slice", "name", "person", "at", "key")}
+    return Drawn(**facts, items=tuple(json.loads(line["items"])))
+
+
+def guess(connection: Connection, guessed: Guess) -> Tested:
+    if guessed.slice is not None:
+        _check_known(connection, guessed.slice)
+    line, _ = append(connection, guesses, vars(guessed))
+    return _tested(line)
+
+
+def guessed(connection: Connection, slice: str | None) -> tuple[Tested, ...]:
+    """All guesses about a slice, or about none, oldest first."""
+    lines = select(guesses).where(guesses.c.slice.is_(None) if slice is None else guesses.c.slice == slice)
+    return tuple(_tested(row._mapping) for row in connection.execute(lines.order_by(guesses.c.number)))
+
+
+def _tested(line: Mapping[Any, Any]) -> Tested:
+    return Tested(**{name: value for name, value in line.items() if name != "number"})

@@ -1,0 +1,158 @@
+"""Two engines on one database: one that writes, through a single connection, and one that only reads."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+
+from ..core import ErrataError, InputError, require
+
+FILE = "records.sqlite"
+PATIENCE = 10.0  # seconds to wait for another process that is writing
+LOCK = 7_304_117_226  # any number: the one lock of those who write to a PostgreSQL
+
+
+class Unavailable(ErrataError):
+    """The database did not answer, or refused: nothing was saved."""
+
+
+@dataclass(frozen=True)
+class Database:
+    place: str  # as one may show it: without a password
+    writing: Engine
+    reading: Engine
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """One state of the whole database, whatever is being written meanwhile."""
+        try:
+            with self.reading.connect() as connection:
+                yield connection
+        except SQLAlchemyError as error:
+            raise Unavailable(f"`{self.place}` cannot be read ({reason(error)})") from error
+
+    def close(self) -> None:
+        self.writing.dispose()
+        self.reading.dispose()
+
+
+def connect(where: str | Path, patience: float = PATIENCE) -> Database:
+    """where: a folder, whose file is records.sqlite, a file of SQLite, or a URL of SQLAlchemy's."""
+    url = _url(where)
+    try:
+        if url.get_backend_name() == "sqlite":
+            return _sqlite(url, patience)
+        return _server(url, patience)
+    except NoSuchModuleError as error:
+        raise InputError(f"`{url.drivername}` is no database that SQLAlchemy knows; try `postgresql://…`") from error
+
+
+def reason(error: SQLAlchemyError) -> str:
+    """What the database itself said, in one line."""
+    return (str(getattr(error, "orig", None) or error).strip() or type(error).__name__).partition("\n")[0]
+
+
+def _url(where: str | Path) -> URL:
+    if isinstance(where, str) and "://" in where:
+        try:
+            url = make_url(where)
+        except (ArgumentError, ValueError) as error:  # the latter of a port that is no number
+            raise InputError(
+                "the database's URL cannot be read; it looks like postgresql://NAME@HOST/DATABASE"
+            ) from error
+        # SQLAlchemy's own choice of driver for the bare name differs between its versions.
+        return url.set(drivername="postgresql+psycopg") if url.drivername in ("postgresql", "postgres") else url
+    path = Path(where)
+    if not path.is_dir() and path.suffix not in (".sqlite", ".db"):
+        raise InputError(f"`{path}` is neither a folder nor a file that ends in .sqlite; give an audit's folder")
+    return URL.create("sqlite", database=str(path / FILE if path.is_dir() else path))
+
+
+def _sqlite(url: URL, patience: float) -> Database:
+    if not url.database or url.database == ":memory:" or "mode=memory" in str(url):
+        raise InputError("records in memory would be lost; give a file")
+    connected: dict[str, Any] = {"connect_args": {"timeout": patience, "check_same_thread": False}}
+    writing = create_engine(url, pool_size=1, max_overflow=0, **connected)
+    reading = create_engine(url, pool_size=8, max_overflow=56, **connected)
+    for engine, begin in ((writing, "BEGIN IMMEDIATE"), (reading, "BEGIN")):
+        event.listen(engine, "connect", _safe(patience))
+        event.listen(engine, "begin", _beginning(begin))
+    event.listen(reading, "connect", _only_reading)
+    return Database(url.database, writing, reading)
+
+
+def _safe(patience: float) -> Any:
+    def set_up(connection: Any, _record: Any) -> None:
+        _keep_a_log(connection, patience)
+        connection.execute("PRAGMA synchronous=FULL")  # a commit is on the disk before it returns
+        connection.execute("PRAGMA foreign_keys=ON")
+
+    return set_up
+
+
+def _keep_a_log(connection: Any, patience: float) -> None:
+    """Write-ahead logging. For this one step SQLite does not wait for others, whatever its timeout."""
+    end = time.monotonic() + patience
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+        time.sleep(0.02)
+
+
+def _only_reading(connection: Any, _record: Any) -> None:
+    connection.execute("PRAGMA query_only=ON")
+
+
+def _server(url: URL, patience: float) -> Database:
+    if url.drivername == "postgresql+psycopg":
+        require("psycopg", "postgres")
+    postgres = url.get_backend_name() == "postgresql"
+    connected: dict[str, Any] = {"pool_pre_ping": True}
+    if postgres:
+        connected["connect_args"] = {"connect_timeout": max(2, round(patience))}
+    writing = create_engine(url, pool_size=1, max_overflow=0, **connected)
+    reading = create_engine(
+        url,
+        pool_size=8,
+        max_overflow=24,
+        isolation_level="REPEATABLE READ",
+        execution_options={"postgresql_readonly": True} if postgres else {},
+        **connected,
+    )
+    if postgres:
+        event.listen(writing, "connect", _durable(patience))
+        # Writers of several processes come one after the other, as SQLite's do.
+        event.listen(writing, "begin", _beginning(f"SELECT pg_advisory_xact_lock({LOCK})"))
+    return Database(url.render_as_string(hide_password=True), writing, reading)
+
+
+def _durable(patience: float) -> Any:
+    def set_up(connection: Any, _record: Any) -> None:
+        cursor = connection.cursor()
+        cursor.execute(f"SET lock_timeout = {round(1000 * patience)}")
+        cursor.execute(
+            "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+        )
+        cursor.close()
+        connection.commit()
+
+    return set_up
+
+
+def _beginning(statement: str) -> Any:
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql(statement)
+
+    return begin

@@ -1,0 +1,179 @@
+"""Records as files: everything out, as JSON or parquet, and in what people answered in a saved page.
+
+`errata.annotations/1`, which a saved page downloads:
+{"schema": "errata.annotations/1", "fingerprint": the audit's, "annotations": [{"key": unique text, "queue", "item",
+"person", "task", "answer": as in `Annotation`, "at": ISO time with its zone}]}; "seconds" and "settles" may be added.
+`errata.records/1`, which the export writes, has a list a table, lines in their order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from sqlalchemy import Boolean, Column, Connection, Double, Integer, Table, select
+
+from .. import store
+from ..core import InputError
+from ..core.errors import unknown
+from ..store.folder import whole
+from . import answers, curation
+from .entries import Annotation, Entry, as_json, iso
+from .schema import annotation_log, decisions, drawn, edits, guesses, slices
+
+RECORDS = "errata.records/1"
+ANNOTATIONS = "errata.annotations/1"
+NEEDED = ("key", "queue", "item", "person", "task", "answer", "at")
+OPTIONAL = ("seconds", "settles")
+LOGS = (annotation_log, slices, decisions, edits, drawn, guesses)
+INSIDE_JSON = ("answer", "items")  # columns that hold JSON
+
+Lines = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Imported:
+    new: int
+    older: int  # of these: the person has answered since, so that answer stays the current one
+    repeated: int  # keys that were saved before, with the same answer
+    differing: int  # keys that were saved before with something else, which stays
+
+
+def tables(connection: Connection) -> dict[str, Lines]:
+    """Every log, and `answers`: those of the annotations that stand."""
+    logs = {table.name: _lines(connection, table) for table in LOGS}
+    standing = [*answers.current(connection), *answers.current(connection, settles=True)]
+    numbers = {entry.number for entry in standing}
+    return {**logs, "answers": [line for line in logs["annotations"] if line["number"] in numbers]}
+
+
+def _lines(connection: Connection, table: Table) -> Lines:
+    in_order = select(table).order_by(table.c.place if "place" in table.c else table.c.number)
+    return [_read(dict(row._mapping)) for row in connection.execute(in_order)]
+
+
+def _read(line: dict[str, Any]) -> dict[str, Any]:
+    return {name: json.loads(value) if name in INSIDE_JSON else value for name, value in line.items()}
+
+
+def export_json(connection: Connection, fingerprint: str, target: str | Path | IO[str]) -> None:
+    """To an open file, or to a path that does not exist yet."""
+    accepted = [asdict(one) for one in curation.accepted(connection)]
+    facts = {"schema": RECORDS, "fingerprint": fingerprint, "accepted": accepted, **tables(connection)}
+    text = json.dumps(facts, indent=1, allow_nan=False) + "\n"
+    if not isinstance(target, str | Path):
+        target.write(text)
+        return
+    with store.whole_file(store.check_target(target)) as partial:
+        partial.write_text(text, encoding="utf-8")
+
+
+def export_parquet(connection: Connection, fingerprint: str, folder: str | Path) -> None:
+    """One file a table, in a folder that does not exist yet. Answers are JSON texts: parquet has one type a column."""
+    lines = tables(connection)
+    kinds = {table.name: table for table in LOGS} | {"answers": annotation_log}
+    with whole(store.check_target(folder)) as partial:
+        for name, table in kinds.items():
+            pq.write_table(_arrow(lines[name], table, fingerprint), partial / f"{name}.parquet")
+
+
+def _arrow(lines: Lines, table: Table, fingerprint: str) -> pa.Table:
+    about = {b"schema": RECORDS.encode(), b"fingerprint": fingerprint.encode()}
+    schema = pa.schema([(column.name, _arrow_type(column)) for column in table.c], metadata=about)
+    flat = [{**line, "answer": as_json(line["answer"])} if "answer" in line else line for line in lines]
+    return pa.Table.from_pylist(flat, schema=schema)
+
+
+def _arrow_type(column: Column[Any]) -> pa.DataType:
+    if column.name == "items":
+        return pa.list_(pa.string())
+    kinds = {Boolean: pa.bool_(), Double: pa.float64(), Integer: pa.int64()}
+    return next((arrow for kind, arrow in kinds.items() if isinstance(column.type, kind)), pa.string())
+
+
+def read_annotations(
+    source: str | Path | IO[str] | Mapping[str, Any], fingerprint: str
+) -> tuple[tuple[Annotation, str], ...]:
+    """Answers and when they were given, from a download of the same audit; all of them, or an error."""
+    facts = source if isinstance(source, Mapping) else _parsed(source)
+    form = facts.get("schema")
+    if form != ANNOTATIONS:
+        raise InputError(f"this file has the form {form!r}, not {ANNOTATIONS!r}; give what a saved page downloaded")
+    if facts.get("fingerprint") != fingerprint:
+        raise InputError(
+            f"these answers are about another audit ({facts.get('fingerprint')!r}; this one is {fingerprint!r}); "
+            "import them into that one"
+        )
+    lines = facts.get("annotations")
+    if not isinstance(lines, list):
+        raise InputError(f"`annotations` must be a list; got {type(lines).__name__}")
+    return tuple(_annotation(number, line) for number, line in enumerate(lines, start=1))
+
+
+def _parsed(source: str | Path | IO[str]) -> Mapping[str, Any]:
+    try:
+        text = Path(source).read_text(encoding="utf-8") if isinstance(source, str | Path) else source.read()
+        facts = json.loads(text)
+    except OSError as error:
+        raise InputError(f"`{source}` cannot be read ({error.strerror})") from error
+    except ValueError as error:
+        raise InputError(f"the answers cannot be read: the file is not JSON ({error})") from error
+    if not isinstance(facts, dict):
+        raise InputError(f"the answers must be a JSON object; got {type(facts).__name__}")
+    return facts
+
+
+def _annotation(number: int, line: Any) -> tuple[Annotation, str]:
+    try:
+        if not isinstance(line, dict):
+            raise InputError(f"must be a JSON object; got {type(line).__name__}")
+        for name in line:
+            if name not in NEEDED + OPTIONAL:
+                raise unknown("part", name, NEEDED + OPTIONAL)
+        for name in NEEDED:
+            if name not in line:
+                raise InputError(f"`{name}` is missing")
+        facts = {name: value for name, value in line.items() if name != "at"}
+        return Annotation(**facts), _time(line["at"])
+    except InputError as error:
+        raise InputError(f"answer {number} of the file: {error}; nothing was imported") from error
+
+
+def _time(text: Any) -> str:
+    try:
+        time = datetime.fromisoformat(text)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"`at` must be an ISO time; got {text!r}") from error
+    if time.tzinfo is None:
+        raise InputError(f"`at` must say its zone, as in 2030-01-31T14:02:31Z; got {text!r}")
+    return iso(time)
+
+
+def add(connection: Connection, read: Iterable[tuple[Annotation, str]]) -> Imported:
+    """Add answers by the time they were given: one older than what the person says now is taken back at once."""
+    new = older = repeated = differing = 0
+    standing = [entry for settles in (False, True) for entry in answers.current(connection, settles)]
+    last = {_question(entry): entry.at for entry in standing}
+    for annotation, at in sorted(read, key=lambda pair: pair[1]):
+        entry = answers.annotate(connection, annotation, at)
+        if entry.repeated:
+            same = all(getattr(entry, name) == value for name, value in vars(annotation).items())
+            repeated, differing = repeated + same, differing + (not same)
+            continue
+        new += 1
+        if last.setdefault(_question(annotation), at) > at:
+            answers.undo(connection, annotation.key, annotation.person)
+            older += 1
+    return Imported(new, older, repeated, differing)
+
+
+def _question(said: Annotation | Entry) -> tuple[str, ...]:
+    """What one answer takes the place of another in: a person's, or, of those that settle, anybody's."""
+    whose = () if said.settles else (said.person,)
+    return (said.queue, said.item, said.task, *whose)

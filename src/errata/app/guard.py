@@ -1,0 +1,190 @@
+"""Who may ask: this machine, or who has the token; nobody through another site's page.
+
+One layer of plain ASGI around the app. Reading and writing are refused for a foreign host name (a page elsewhere may
+point its name at this address), writing for a foreign origin, and everything without the token where one is asked for.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+from urllib.parse import parse_qs, quote, urlencode
+
+from ..core import InputError
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+READS = ("GET", "HEAD")
+LARGEST_BODY = 1 << 20
+TOO_LARGE = (413, f"At most {LARGEST_BODY:,} bytes are taken at once.")
+COOKIE = "errata-token"
+HEADERS = (
+    (
+        b"content-security-policy",
+        b"default-src 'none'; img-src 'self' data:; style-src 'self'; script-src 'self'; connect-src 'self'; "
+        b"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+
+
+class Guard:
+    """hosts: names that a request may be addressed to; None, where the token alone says who may ask.
+    token: asked of everybody, where it is given."""
+
+    def __init__(self, app: Any, hosts: tuple[str, ...] | None = LOOPBACK, token: str | None = None):
+        if hosts is None and token is None:
+            raise InputError("a server that answers to any name must ask for a token; give one")
+        self.app, self.hosts, self.token = app, hosts, None if token is None else checked(token)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        refusal, body = self._refusal(scope, headers), b""
+        if refusal is None and scope["method"] not in READS:
+            taken = await _body(receive)
+            refusal, body = (None, taken) if taken is not None else (TOO_LARGE, b"")
+        if refusal is not None:
+            await _answer(send, *refusal)
+        elif (cookie := self._new_cookie(scope, headers)) is not None:
+            await _redirect(send, scope, cookie)
+        else:
+            await self.app(scope, _after(body, receive), _with_headers(send))
+
+    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
+        names = [value for name, value in scope["headers"] if name == b"host"]
+        host = _name_of(headers.get("host", "")) if len(names) == 1 else ""
+        if not host or (self.hosts is not None and host not in self.hosts):
+            return 400, f"This server is not called {host[:80]!r}."
+        if self.token is not None and not self._knows(scope, headers):
+            return 401, "This server asks for its token: open the address that `errata serve` printed."
+        return None if scope["method"] in READS else _unwritten(headers)
+
+    def _knows(self, scope: Scope, headers: dict[str, str]) -> bool:
+        assert self.token is not None
+        said = [
+            headers.get("authorization", "").removeprefix("Bearer "),
+            *(value for name, value in _cookies(headers) if name == _cookie(headers)),
+            _asked(scope).get("token", [""])[0],
+        ]
+        return any(hmac.compare_digest(one.encode(), self.token.encode()) for one in said)
+
+    def _new_cookie(self, scope: Scope, headers: dict[str, str]) -> str | None:
+        """The token leaves the address bar, where it would be copied along with a link."""
+        if self.token is None or scope["method"] != "GET" or "token" not in _asked(scope):
+            return None
+        return f"{_cookie(headers)}={self.token}; Path=/; HttpOnly; SameSite=Strict"
+
+
+def _asked(scope: Scope) -> dict[str, list[str]]:
+    return parse_qs(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
+
+
+def _cookie(headers: dict[str, str]) -> str:
+    """By port: browsers hand one server's cookies to every other of the same machine."""
+    return f"{COOKIE}-{headers.get('host', '').rpartition(':')[2]}"
+
+
+def _cookies(headers: dict[str, str]) -> list[tuple[str, str]]:
+    """As sent; another server's odd ones must not hide ours."""
+    pairs = (one.strip().partition("=") for one in headers.get("cookie", "").split(";"))
+    return [(name, value) for name, _, value in pairs]
+
+
+def checked(token: str) -> str:
+    """One that a cookie and an address can carry, and that is no invitation."""
+    if not re.fullmatch(r"[A-Za-z0-9_.~-]{8,200}", token):
+        raise InputError(f"a token has 8 to 200 letters, digits or signs of `-_.~`; got {len(token)} characters")
+    return token
+
+
+def _name_of(host: str) -> str:
+    """The name in a Host header, without its port; empty where it is none."""
+    found = re.fullmatch(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", host.lower())
+    return found[1].strip("[]") if found else ""
+
+
+def _unwritten(headers: dict[str, str]) -> tuple[int, str] | None:
+    """Why this may not be written, as far as its headers tell."""
+    if not _same_origin(headers):
+        return 403, "A page of another site may not write here."
+    if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        return 415, "Send JSON."
+    length = headers.get("content-length", "0")
+    return TOO_LARGE if not length.isdecimal() or len(length) > 15 or int(length) > LARGEST_BODY else None
+
+
+def _same_origin(headers: dict[str, str]) -> bool:
+    """Browsers always say where a write comes from; a program that is no browser says nothing."""
+    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    if site is not None and site not in ("same-origin", "none"):
+        return False
+    return origin is None or origin.lower().partition("://")[2] == headers.get("host", "").lower()
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """All of it; None where it is too long, whatever it said of its length."""
+    parts, seen, more = [], 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            break
+        parts.append(message.get("body", b""))
+        seen, more = seen + len(parts[-1]), message.get("more_body", False)
+        if seen > LARGEST_BODY:
+            return None
+    return b"".join(parts)
+
+
+def _after(body: bytes, receive: Receive) -> Receive:
+    """What was read already, and then whatever comes."""
+    told = False
+
+    async def take() -> Message:
+        nonlocal told
+        if told:
+            return await receive()
+        told = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return take
+
+
+def _with_headers(send: Send) -> Send:
+    async def give(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            named = {name for name, _ in message["headers"]}
+            message["headers"] = [*message["headers"], *(pair for pair in HEADERS if pair[0] not in named)]
+        await send(message)
+
+    return give
+
+
+async def _answer(send: Send, status: int, words: str) -> None:
+    body = json.dumps({"detail": words}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *HEADERS]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _redirect(send: Send, scope: Scope, cookie: str) -> None:
+    rest = urlencode({name: values for name, values in _asked(scope).items() if name != "token"}, doseq=True)
+    # //elsewhere and /\elsewhere would leave this server; a line's end would begin another header
+    where = "/" + quote(scope["path"].lstrip("/\\"), safe="/") + (f"?{rest}" if rest else "")
+    headers = [(b"location", where.encode()), (b"set-cookie", cookie.encode()), (b"cache-control", b"no-store")]
+    await send({"type": "http.response.start", "status": 303, "headers": [*headers, *HEADERS]})
+    await send({"type": "http.response.body", "body": b""})

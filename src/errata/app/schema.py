@@ -1,0 +1,180 @@
+"""The tables, and how an older database becomes one of today. They are logs: no line is ever changed or deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Connection,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    false,
+    insert,
+    inspect,
+    select,
+    update,
+)
+from sqlalchemy.exc import DBAPIError
+
+from ..core import InputError
+from .entries import LONGEST, UNDO
+
+VERSION = 2
+
+metadata = MetaData()
+KEY = String(LONGEST["key"] + len(UNDO))
+
+
+def _number() -> Column[int]:
+    """A line's place in its log. SQLite counts by itself only in an INTEGER."""
+    return Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
+
+
+def _text(name: str, length: str = "", optional: bool = False) -> Column[str]:
+    return Column(name, String(LONGEST[length or name]), nullable=optional)
+
+
+def _signature() -> tuple[Column[str], Column[str], Column[str]]:
+    """Who said it and when, and the key by which a second post is known."""
+    return (
+        Column("key", KEY, nullable=False, unique=True),
+        _text("person"),
+        Column("at", String(32), nullable=False),
+    )
+
+
+def _slice(name: str = "slice", optional: bool = False) -> Column[str]:
+    return Column(name, String(LONGEST["queue"]), ForeignKey("slices.id"), nullable=optional)
+
+
+about = Table("errata", metadata, Column("name", String(20), primary_key=True), Column("value", Text, nullable=False))
+
+annotation_log = Table(
+    "annotations",
+    metadata,
+    _number(),
+    *_signature(),
+    _text("queue"),
+    _text("item"),
+    Column("task", String(20), nullable=False),
+    Column("answer", Text, nullable=False),  # JSON
+    Column("seconds", Double),
+    Column("undoes", KEY, ForeignKey("annotations.key"), unique=True),
+    Column("settles", Boolean, nullable=False, server_default=false()),
+    Index("annotations_asked", "queue", "person"),
+)
+
+slices = Table(
+    "slices",
+    metadata,
+    Column("id", String(LONGEST["queue"]), primary_key=True),
+    Column("place", Integer, nullable=False, unique=True),
+    Column("kind", String(10), nullable=False),  # found, drawn
+    Column("name", Text, nullable=False),  # not a person's: as long as the audit has it
+)
+
+decisions = Table(
+    "decisions",
+    metadata,
+    _number(),
+    *_signature(),
+    _slice(),
+    Column("version", Integer, nullable=False),
+    Column("decision", String(20), nullable=False),
+    _text("name", optional=True),
+    Column("note", Text, nullable=False),
+    _slice("into", optional=True),
+    UniqueConstraint("slice", "version"),  # of two who saw the same version, one comes first
+)
+
+edits = Table(
+    "edits",
+    metadata,
+    _number(),
+    *_signature(),
+    _slice(),
+    _text("item"),
+    Column("inside", Boolean),
+    Index("edits_of", "slice"),
+)
+
+drawn = Table(
+    "drawn", metadata, _number(), *_signature(), _slice(), _text("name"), Column("items", Text, nullable=False)
+)
+
+guesses = Table(
+    "guesses",
+    metadata,
+    _number(),
+    *_signature(),
+    _slice(optional=True),
+    Column("kind", String(20), nullable=False),
+    _text("text"),
+    *(Column(name, BigInteger, nullable=False) for name in ("n", "errors", "rest_n", "rest_errors")),
+    Index("guesses_of", "slice"),
+)
+
+
+def _settling(connection: Connection) -> None:
+    """Version 2: an answer may end a disagreement."""
+    connection.exec_driver_sql("ALTER TABLE annotations ADD COLUMN settles BOOLEAN DEFAULT false NOT NULL")
+
+
+# The step at place k leads from version k + 1 to k + 2. A step is never changed once it was released.
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_settling,)
+
+
+def prepare(connection: Connection, place: str) -> None:
+    """Make the tables where there are none, or bring them to this version; all in the caller's transaction."""
+    version = _version(connection, place)
+    if version is None:
+        _create(connection, place)
+        return
+    if version > VERSION:
+        raise InputError(
+            f"`{place}` was written by a newer Errata (its version is {version}, this one reads up to {VERSION}); "
+            "install that one"
+        )
+    for step in MIGRATIONS[version - 1 :]:
+        step(connection)
+    if version < VERSION:
+        connection.execute(update(about).where(about.c.name == "version").values(value=str(VERSION)))
+
+
+def _version(connection: Connection, place: str) -> int | None:
+    if not inspect(connection).has_table(about.name):
+        return None
+    text = said(connection, "version")
+    if text is None or not text.isdecimal() or int(text) < 1:
+        raise InputError(f"`{place}` does not say its version (it has {text!r}); it is damaged, or not Errata's")
+    return int(text)
+
+
+def _create(connection: Connection, place: str) -> None:
+    taken = sorted(set(inspect(connection).get_table_names()) & set(metadata.tables))
+    if taken:
+        raise InputError(f"`{place}` has a table `{taken[0]}` that is not Errata's; give Errata a database of its own")
+    metadata.create_all(connection)
+    say(connection, "version", str(VERSION))
+
+
+def said(connection: Connection, name: str) -> str | None:
+    """A fact about the database itself."""
+    try:
+        return connection.execute(select(about.c.value).where(about.c.name == name)).scalar_one_or_none()
+    except DBAPIError as error:
+        raise InputError("the table `errata` is not Errata's; give it a database of its own") from error
+
+
+def say(connection: Connection, name: str, value: str) -> None:
+    connection.execute(insert(about).values(name=name, value=value))

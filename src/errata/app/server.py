@@ -1,0 +1,315 @@
+"""The pages of an audit, served: the same as the saved ones, with all the data and the records behind them."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import Body, FastAPI, HTTPException, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, Response
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException as Refused
+
+from ..core import Array, Audit, ErrataError
+from ..core import hypothesis as guessing
+from ..report import site
+from .database import Unavailable
+from .entries import Annotation, Conflict, Decision, Drawing, Edit, Guess
+from .guard import LOOPBACK, Guard
+from .records import Records
+from .rows import Rows
+
+Search = Callable[[str], Array]
+Loop = Annotated[list[tuple[float, float]], Body(embed=True, min_length=3, max_length=5000)]
+DAY = "private, max-age=86400, immutable"  # of an address that names its audit
+TASKS = ("class", "member")
+SHOWN = 12  # rows that match a guess
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """What the handlers share. search: similarities of words to all rows, where somebody has an encoder.
+    others: audits of other models, by name, that this one may be compared with."""
+
+    audit: Audit
+    records: Records
+    rows: Rows
+    search: Search | None = None
+    others: tuple[tuple[str, Audit], ...] = ()
+
+
+def create_app(
+    audit: Audit,
+    records: Records,
+    *,
+    hosts: tuple[str, ...] | None = LOOPBACK,
+    token: str | None = None,
+    search: Search | None = None,
+    others: tuple[tuple[str, Audit], ...] = (),
+) -> Guard:
+    """An ASGI app of one audit."""
+    served = Served(audit, records, Rows(audit), search, others)
+    app = FastAPI(title="Errata", docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
+    for add in (_mistakes, _pages, _files, _looking, _judging):
+        add(app, served)
+    return Guard(app, hosts, token)
+
+
+def _mistakes(app: FastAPI, served: Served) -> None:
+    """Every mistake gets one sentence: as a page where a person asked for one."""
+
+    def answer(request: Request, status: int, words: str, **more: Any) -> Response:
+        path, wanted = request.url.path, request.headers.get("accept", "")
+        if request.method == "GET" and "text/html" in wanted and not path.startswith(("/api/", "/static/", "/thumb/")):
+            return HTMLResponse(site.page(served.audit, "problem", standings={}, words=words), status_code=status)
+        return Response(json.dumps({"detail": words, **more}), status_code=status, media_type="application/json")
+
+    @app.exception_handler(ErrataError)
+    async def ours(request: Request, error: ErrataError) -> Response:
+        if isinstance(error, Conflict):
+            return answer(request, 409, str(error), mine=asdict(error.mine), theirs=asdict(error.theirs))
+        return answer(request, 503 if isinstance(error, Unavailable) else 422, str(error))
+
+    @app.exception_handler(Refused)
+    async def refused(request: Request, error: Refused) -> Response:
+        words = f"There is no page {request.url.path!r}." if error.detail == "Not Found" else str(error.detail)
+        return answer(request, error.status_code, words)
+
+    @app.exception_handler(RequestValidationError)
+    async def unreadable(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
+        what = (
+            "It is no JSON"
+            if first["type"] == "json_invalid"
+            else f"`{where}`: {first['msg']}"
+            if where
+            else first["msg"]
+        )
+        return answer(request, 422, f"This request cannot be read. {what}.")
+
+    @app.exception_handler(Exception)
+    async def broken(request: Request, error: Exception) -> Response:
+        return answer(request, 500, f"The server failed ({type(error).__name__}); nothing was saved.")
+
+
+def _pages(app: FastAPI, served: Served) -> None:
+    def page(name: str, **more: Any) -> HTMLResponse:
+        standings = {id: asdict(one) | {"title": one.title} for id, one in served.records.standings().items()}
+        made = site.page(served.audit, name, standings=standings, others=served.others, **more)
+        return HTMLResponse(made, headers={"cache-control": "no-cache"})
+
+    @app.get("/", response_class=HTMLResponse, include_in_schema=False)
+    def overview() -> HTMLResponse:
+        return page("overview")
+
+    @app.get("/slice/{id}", response_class=HTMLResponse, include_in_schema=False)
+    def one_slice(id: str) -> HTMLResponse:
+        _known_slice(served.audit, id)
+        return page("slice", slice_id=id, edits=served.records.edits(id))
+
+    @app.get("/slice/{id}/row/{row:path}", response_class=HTMLResponse, include_in_schema=False)
+    def one_row(id: str, row: str) -> HTMLResponse:
+        _known_slice(served.audit, id)
+        return page("row", slice_id=id, row=_known_row(served.rows, row))
+
+    @app.get("/hypothesis", response_class=HTMLResponse, include_in_schema=False)
+    def hypothesis(q: str = "") -> HTMLResponse:
+        return page("hypothesis", asked=q, history=[asdict(one) for one in served.records.guesses()])
+
+    @app.get("/annotate", response_class=HTMLResponse, include_in_schema=False)
+    @app.get("/annotate/{queue}", response_class=HTMLResponse, include_in_schema=False)
+    def annotate(queue: str = "", task: str = "class") -> HTMLResponse:
+        if queue:
+            _known_slice(served.audit, queue)
+        if task not in TASKS:
+            raise HTTPException(404, f"There is no task {task!r}; there are {' and '.join(TASKS)}.")
+        return page("annotate", queue=queue, task=task)
+
+    @app.get("/curate", response_class=HTMLResponse, include_in_schema=False)
+    def curate() -> HTMLResponse:
+        return page("curate", drawn=[asdict(one) for one in served.records.drawn()])
+
+    @app.get("/compare", response_class=HTMLResponse, include_in_schema=False)
+    def compare(with_: Annotated[str, Query(alias="with")] = "") -> HTMLResponse:
+        if with_ and with_ not in dict(served.others):
+            raise HTTPException(404, f"There is no audit {with_!r} to compare with.")
+        return page("compare", chosen=with_)
+
+
+def _files(app: FastAPI, served: Served) -> None:
+    @app.get("/static/{name}", include_in_schema=False)
+    async def static(name: str) -> Response:
+        if name not in site.STATIC:
+            raise HTTPException(404, f"There is no file {name!r}.")
+        kind = "text/css" if name.endswith(".css") else "text/javascript"
+        return Response(site.static_text(name), media_type=kind, headers={"cache-control": "no-cache"})
+
+    @app.get("/thumb/{row}", include_in_schema=False)
+    async def thumbnail(row: int, px: Annotated[int, Query(ge=1, le=2000)] = 112, v: str = "") -> Response:
+        """A picture of a row, by its place in the audit. One that is known needs no thread."""
+        made = served.rows.known(row, px) or await run_in_threadpool(served.rows.thumbnail, row, px)
+        if made is None:
+            raise HTTPException(404, f"Row {row} has no picture.")
+        kind = "image/png" if made.startswith(b"\x89PNG") else "image/jpeg"
+        return Response(made, media_type=kind, headers={"cache-control": DAY if v else "no-cache"})
+
+    @app.get("/api/export.json")
+    def export_json() -> Response:
+        """All that people said, as JSON."""
+        text = io.StringIO()
+        served.records.export_json(text)
+        named = {"content-disposition": 'attachment; filename="errata-records.json"'}
+        return Response(text.getvalue(), media_type="application/json", headers=named)
+
+    @app.get("/api/accepted")
+    def accepted() -> list[dict[str, Any]]:
+        """The slices that people accepted: what gates and fixes start from."""
+        return [asdict(one) for one in served.records.accepted()]
+
+
+def _looking(app: FastAPI, served: Served) -> None:
+    @app.get("/api/map")
+    def the_map() -> dict[str, Any]:
+        """Places, outcomes and members of the rows to draw."""
+        if served.rows.map is None:
+            raise HTTPException(404, "No map was drawn for this audit.")
+        return served.rows.map
+
+    @app.post("/api/lasso")
+    def lasso(loop: Loop) -> dict[str, Any]:
+        """Counts of all rows inside a loop, drawn or not."""
+        return served.rows.counts(_looped(served, loop))
+
+    @app.post("/api/guess")
+    def guess(
+        text: Annotated[str, Body(max_length=2000)],
+        person: Annotated[str, Body()] = "somebody",
+        slice: Annotated[str | None, Body()] = None,
+    ) -> dict[str, Any]:
+        """Test a guess on rows nobody searched; each is kept and counted."""
+        slice = slice or None
+        if slice is not None:
+            _known_slice(served.audit, slice)
+        known = {(one.kind, one.text) for one in served.records.guesses(slice)}
+        parsed = guessing.parse(text, served.audit.evaluation)
+        kind = "words" if parsed.to_json().get("kind") == "words" else "condition"
+        number = len(known | {(kind, parsed.text)})
+        found = guessing.test(served.audit, text, guesses=number, search=served.search)
+        told = _told(served, found)
+        if found.errors is not None:
+            counts = {name: told[name] for name in ("n", "errors", "rest_n", "rest_errors")}
+            served.records.guess(Guess(text=parsed.text, kind=kind, person=person, slice=slice, **counts))  # type: ignore[arg-type]  # one of two words
+        return told
+
+    @app.get("/api/rows/{row:path}")
+    def row(row: str) -> dict[str, Any]:
+        """One row: what it is and what the model said."""
+        return site.row_facts(served.audit, _known_row(served.rows, row))
+
+
+def _judging(app: FastAPI, served: Served) -> None:
+    @app.get("/api/queues/{queue}")
+    def items(queue: str, person: str, task: str = "class") -> dict[str, Any]:
+        """What is left to label of a slice, in an order of its own for nobody: the same for all people."""
+        _known_slice(served.audit, queue)
+        done = {entry.item: entry.answer for entry in served.records.answers(queue, person, task)}  # type: ignore[arg-type]  # a wrong one is refused
+        listed = site.queue_items(served.audit, queue)
+        agreed = asdict(served.records.agreement(queue, task))  # type: ignore[arg-type]  # likewise
+        open_ones = served.records.to_settle(queue, task)  # type: ignore[arg-type]  # likewise
+        dispute = [asdict(one) for one in open_ones if one.item in done]  # who has not answered is not to be swayed
+        left = [one for one in listed if one["id"] not in done]
+        return {
+            "items": left,
+            "done": len(listed) - len(left),
+            "of": len(listed),
+            "agreement": agreed,
+            "settle": dispute,
+        }
+
+    @app.post("/api/annotations")
+    def annotate(given: Annotated[dict[str, Any], Body()]) -> dict[str, Any]:
+        """Save an answer; it is on disk when this returns. The same key twice is one answer."""
+        made = _made(Annotation, given)
+        _answerable(served, made)
+        return asdict(served.records.annotate(made))
+
+    @app.post("/api/annotations/{key}/undo")
+    def undo(key: str, person: Annotated[str, Body(embed=True)]) -> dict[str, Any]:
+        """Take one's own answer back; twice is once."""
+        return asdict(served.records.undo(key, person=person))
+
+    @app.post("/api/decisions")
+    def decide(given: Annotated[dict[str, Any], Body()], seen: Annotated[int, Body()]) -> dict[str, Any]:
+        """Decide on a slice as it was at version `seen`; 409 with both versions where somebody was faster."""
+        standing = served.records.decide(_made(Decision, given), seen=seen)
+        return asdict(standing) | {"title": standing.title}
+
+    @app.post("/api/edits")
+    def edit(given: Annotated[dict[str, Any], Body()]) -> dict[str, bool]:
+        """Put a row in or out of a slice; all rows of it that people moved."""
+        edited = _made(Edit, given)
+        _known_row(served.rows, edited.item)
+        return served.records.edit(edited)
+
+    @app.post("/api/drawn")
+    def draw(
+        loop: Loop, name: Annotated[str, Body(embed=True)], person: Annotated[str, Body(embed=True)]
+    ) -> dict[str, Any]:
+        """Keep what is inside a loop as a slice, marked as drawn by hand."""
+        inside = np.flatnonzero(_looped(served, loop))
+        items = tuple(str(id) for id in served.audit.evaluation.row_ids[inside].tolist())
+        return asdict(served.records.draw(Drawing(name=name, items=items, person=person))) | {"items": len(items)}
+
+
+def _made(kind: type, given: dict[str, Any]) -> Any:
+    """One of the entries, from JSON; what it does not know is named."""
+    try:
+        return kind(**given)
+    except TypeError as error:
+        raise HTTPException(422, f"This is no {kind.__name__.lower()}: {error}.") from error
+
+
+def _known_slice(audit: Audit, id: str) -> None:
+    if all(found.id != id for found in audit.slices):
+        raise HTTPException(404, f"There is no slice {id!r}.")
+
+
+def _known_row(rows: Rows, id: str) -> int:
+    found = rows.find(id)
+    if found is None:
+        raise HTTPException(404, f"There is no row {id!r}.")
+    return found
+
+
+def _looped(served: Served, loop: list[tuple[float, float]]) -> Array:
+    if served.rows.map is None:
+        raise HTTPException(404, "No map was drawn for this audit.")
+    points = np.array(loop, dtype=np.float64)
+    if not np.isfinite(points).all():
+        raise HTTPException(422, "A loop is made of finite numbers.")
+    return served.rows.in_loop(points)
+
+
+def _answerable(served: Served, given: Annotation) -> None:
+    """An answer about a slice is about one of this audit's rows and classes."""
+    if all(found.id != given.queue for found in served.audit.slices):
+        return  # something else that people label
+    _known_row(served.rows, given.item)
+    names, answer = site.class_names(served.audit), given.answer
+    if given.task == "class" and answer is not None and answer not in names and answer not in range(len(names)):
+        raise HTTPException(422, f"There is no class {answer!r}.")
+
+
+def _told(served: Served, found: guessing.Guess) -> dict[str, Any]:
+    told = found.to_json()
+    told["rest_errors"] = 0 if found.rest_rate is None else round(found.rest_rate * found.rest_n)
+    some = np.random.default_rng(0).permutation(len(found.ids))[:SHOWN]
+    rows = [_known_row(served.rows, str(found.ids[i])) for i in np.sort(some)]
+    told["shown"] = [site.row_facts(served.audit, row) for row in rows]
+    return told

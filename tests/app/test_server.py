@@ -1,0 +1,611 @@
+"""Every address of the app, asked as its pages ask: right words, right numbers, one sentence for every mistake."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from base64 import b64decode
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import numpy as np
+import pytest
+from PIL import Image
+
+from errata.app import Records, Unavailable
+from errata.app.rows import MOST_DRAWN
+from errata.app.server import create_app
+from errata.collect.media import ImageBytes
+from errata.core import Audit, Evaluation
+from served import audited, pictured, tiled, written
+
+Ask = Callable[..., httpx.Response]
+LOOP = [[-1.2, -1.2], [0.1, -1.2], [0.3, 0.4], [-0.2, 0.9], [-1.2, 0.2]]
+PAGE = {"accept": "text/html"}
+
+
+def inside(loop: Any, xy: Any) -> Any:
+    """By the sum of angles, which is not how the server does it."""
+    to = np.asarray(loop)[None] - np.asarray(xy)[:, None]
+    angle = np.arctan2(to[..., 1], to[..., 0])
+    turn = (np.roll(angle, -1, axis=1) - angle + np.pi) % (2 * np.pi) - np.pi
+    return np.abs(turn.sum(axis=1)) > np.pi
+
+
+def places(audit: Audit) -> Any:
+    told = next(one.data for one in audit.explanations if one.kind == "map")
+    return np.frombuffer(b64decode(told["xy"]), "<i2").reshape(-1, 2) / 32_767
+
+
+def opened(audit: Audit, folder: Path, **more: Any) -> tuple[Records, Ask]:
+    records = Records(folder, fingerprint="f", slices={found.id: found.name for found in audit.slices})
+    app = create_app(audit, records, **more)
+
+    def ask(method: str, path: str, **given: Any) -> httpx.Response:
+        async def go() -> httpx.Response:
+            way = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+            async with httpx.AsyncClient(transport=way, base_url="http://127.0.0.1") as client:
+                return await client.request(method, path, **given)
+
+        return asyncio.run(go())
+
+    return records, ask
+
+
+@pytest.fixture(scope="module")
+def audit() -> Audit:
+    return audited(pictured(1000))
+
+
+@pytest.fixture(scope="module")
+def better(audit: Audit) -> Audit:
+    """The same rows under a model that is right on all of them."""
+    kept = audit.evaluation
+    return replace(audit, evaluation=replace(kept, predictions=kept.labels, probs=None, losses=None))
+
+
+@pytest.fixture
+def both(audit: Audit, better: Audit, tmp_path: Path) -> Iterator[tuple[Records, Ask]]:
+    records, ask = opened(audit, tmp_path, others=(("better", better),))
+    with records:
+        yield records, ask
+
+
+@pytest.fixture
+def ask(both: tuple[Records, Ask]) -> Ask:
+    return both[1]
+
+
+@pytest.fixture
+def records(both: tuple[Records, Ask]) -> Records:
+    return both[0]
+
+
+@pytest.fixture(scope="module")
+def text_audit() -> Audit:
+    return audited(written(400))
+
+
+def sentence(got: httpx.Response) -> str:
+    told = got.json()["detail"]
+    assert isinstance(told, str)
+    return told
+
+
+# Pages
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/", ["Confirmed slices", "light night", "What silence means", "made by machine"]),
+        ("/slice/s1", ["light night", "Members at random", "Words and rules", "Map", "Not decided.", 'data-key="a"']),
+        ("/slice/s1/row/row-3", ["Row row-3", "Probabilities", "Metadata", "Its slices", "/thumb/3?px=640"]),
+        ("/hypothesis", ["Is your own story true?", "No guess was tested yet."]),
+        ("/hypothesis?q=light+%3D+night", ['value="light = night"', "data-now"]),
+        ("/annotate", ["What is it really?", "Name the class", "In or out"]),
+        ("/annotate/s1", ["Which class is it?", "None of the above", ">1</kbd> cat"]),
+        ("/annotate/s1?task=member", ["Does it belong to the slice?"]),
+        ("/curate", ["What do we keep?", "Undecided", "None yet."]),
+        ("/compare", ["Of ", "Better", "All rows"]),
+        ("/compare?with=better", ["Compared with better"]),
+    ],
+)
+def test_a_page_says_what_it_should(ask: Ask, path: str, words: list[str]) -> None:
+    got = ask("GET", path, headers=PAGE)
+    assert got.status_code == 200, got.text
+    assert got.headers["content-type"] == "text/html; charset=utf-8"
+    for word in words:
+        assert word in got.text, word
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/slice/none", "There is no slice 'none'."),
+        ("/slice/s1/row/none", "There is no row 'none'."),
+        ("/slice/none/row/row-1", "There is no slice 'none'."),
+        ("/annotate/none", "There is no slice 'none'."),
+        ("/annotate/s1?task=dance", "There is no task 'dance'; there are class and member."),
+        ("/compare?with=none", "There is no audit 'none' to compare with."),
+        ("/nowhere", "There is no page '/nowhere'."),
+        ("/api/nowhere", "There is no page '/api/nowhere'."),
+        ("/api/rows/none", "There is no row 'none'."),
+        ("/api/queues/none?person=Ada", "There is no slice 'none'."),
+        ("/static/none.js", "There is no file 'none.js'."),
+    ],
+)
+def test_what_is_not_there_gets_a_sentence(ask: Ask, path: str, words: str) -> None:
+    got = ask("GET", path)
+    assert (got.status_code, sentence(got)) == (404, words)
+    shown = ask("GET", path, headers=PAGE)
+    assert shown.status_code == 404
+    if not path.startswith(("/api", "/static")):
+        assert "That did not work." in shown.text
+        assert words.replace("'", "&#39;") in shown.text
+
+
+def test_audits_that_cannot_be_compared_say_why(audit: Audit, tmp_path: Path) -> None:
+    kept = audit.evaluation
+    foreign = replace(audit, evaluation=replace(kept, ids=np.array([f"x{i}" for i in range(len(kept))])))
+    records, ask = opened(audit, tmp_path, others=(("foreign", foreign),))
+    with records:
+        got = ask("GET", "/compare", headers=PAGE)
+    assert got.status_code == 422
+    assert "the two audits do not share their rows" in got.text
+
+
+def test_a_renamed_slice_has_its_name_everywhere_and_no_machine(ask: Ask, records: Records) -> None:
+    given = {
+        "slice": "s1",
+        "person": "Ada",
+        "decision": "accepted",
+        "name": "at night",
+        "note": "see <b>it</b>",
+        "into": None,
+    }
+    assert ask("POST", "/api/decisions", json={"given": given, "seen": 0}).json()["title"] == "at night"
+    page = ask("GET", "/slice/s1").text
+    assert "<h1>at night</h1>" in page
+    assert "The name fits" not in page, "that was measured of the machine's name"
+    assert '<span class="made" hidden>' in page
+    assert "Accepted by Ada." in page
+    assert "see &lt;b&gt;it&lt;/b&gt;" in page
+    assert "1. at night</a></h3>" in ask("GET", "/").text
+    curated = ask("GET", "/curate").text
+    assert "s1 at night</a></td>" in curated
+    assert "Accepted" in curated
+    assert "at night" in ask("GET", "/annotate").text
+    assert "at night" in ask("GET", "/compare").text
+
+
+@pytest.mark.parametrize("kind", ["text", "losses", "regression"])
+def test_every_page_of_other_audits_opens(kind: str, text_audit: Audit, tmp_path: Path) -> None:
+    evaluation = text_audit.evaluation
+    if kind == "losses":
+        plain = Evaluation(losses=evaluation.losses, representations=evaluation.representations)
+        text_audit = audited(plain, method="spotlight")
+    if kind == "regression":
+        rng = np.random.default_rng(0)
+        plain = Evaluation(labels=rng.normal(size=400), predictions=rng.normal(size=400), task="regression",
+                           losses=evaluation.losses, representations=evaluation.representations)  # fmt: skip
+        text_audit = audited(plain, method="spotlight")
+    records, ask = opened(text_audit, tmp_path)
+    slices = [f"/slice/{found.id}" for found in text_audit.slices]
+    queues = [f"/annotate/{found.id}" for found in text_audit.slices[:1]]
+    row = str(text_audit.evaluation.row_ids[0])
+    rows = [f"{path}/row/{row}" for path in slices[:1]]
+    with records:
+        for path in ("/", "/hypothesis", "/annotate", "/curate", "/compare", *slices, *queues, *rows):
+            got = ask("GET", path, headers=PAGE)
+            assert got.status_code == 200, (path, got.text[:300])
+        assert ask("GET", "/thumb/0").status_code == 404
+        if kind == "text":
+            assert "room, number" in ask("GET", slices[0]).text
+            assert ask("GET", "/api/queues/s1", params={"person": "Ada"}).json()["items"][0]["text"].startswith("a ")
+
+
+# Pictures and files
+
+
+def test_a_thumbnail_is_as_large_as_one_of_four(ask: Ask) -> None:
+    for px, at_most in ((1, 72), (72, 72), (73, 112), (112, 112), (2000, 640)):
+        got = ask("GET", f"/thumb/5?px={px}&v=1")
+        assert got.headers["content-type"] == "image/png"
+        assert max(Image.open(io.BytesIO(got.content)).size) <= at_most
+        assert got.headers["cache-control"].startswith("private")
+    assert ask("GET", "/thumb/5").headers["cache-control"] == "no-cache"
+    for px in (0, -5, 2001, 10**9):
+        assert sentence(ask("GET", f"/thumb/5?px={px}")).startswith("This request cannot be read. `px`")
+
+
+def test_a_picture_that_is_broken_or_not_there(audit: Audit, tmp_path: Path) -> None:
+    whole = audit.evaluation.media
+    assert whole is not None
+    good = whole.thumbnail(0, 112)
+    assert good is not None
+    large = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\1\0\0\0\1\0\0\x08\2\0\0\0" + bytes(4)  # says 65,536 pixels a side
+    pictures = [good, good[:40], b"no picture", b"", large] + [good] * (len(audit.evaluation) - 5)
+    other = replace(audit, evaluation=replace(audit.evaluation, media=ImageBytes(pictures)))
+    records, ask = opened(other, tmp_path)
+    with records:
+        assert ask("GET", "/thumb/0").status_code == 200
+        for row in (1, 2, 3, 4):
+            got = ask("GET", f"/thumb/{row}")
+            assert (got.status_code, sentence(got)) == (404, f"Row {row} has no picture.")
+        for row in (-1, 1000, 10**15):
+            assert ask("GET", f"/thumb/{row}").status_code == 404
+
+
+def test_pictures_are_asked_for_by_many_at_once(ask: Ask) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        got = list(pool.map(lambda row: ask("GET", f"/thumb/{row % 50}"), range(200)))
+    assert {one.status_code for one in got} == {200}
+    assert all(got[i].content == got[i + 50].content for i in range(150))
+    assert got[0].content != got[1].content
+
+
+def test_pages_name_their_audit_in_the_address_of_a_picture(ask: Ask, audit: Audit) -> None:
+    """On the same port another audit may follow, and a browser keeps pictures."""
+    assert f"&amp;v={audit.evaluation.fingerprint[:8]}" in ask("GET", "/slice/s1").text
+
+
+@pytest.mark.parametrize("name", ["base.css", "page.js", "guess.js", "annotate.js", "decide.js"])
+def test_static_files_come_as_what_they_are(ask: Ask, name: str) -> None:
+    got = ask("GET", f"/static/{name}")
+    assert got.status_code == 200
+    assert got.headers["content-type"].startswith("text/css" if name.endswith("css") else "text/javascript")
+    assert "innerHTML" not in got.text
+
+
+# The map and loops
+
+
+def test_the_map_has_every_row(ask: Ask, audit: Audit) -> None:
+    told = ask("GET", "/api/map").json()
+    assert (told["n"], told["of"]) == (1000, 1000)
+    xy = np.frombuffer(b64decode(told["xy"]), "<i2").reshape(-1, 2)
+    np.testing.assert_allclose(xy / 32_767, places(audit))
+    np.testing.assert_array_equal(np.frombuffer(b64decode(told["outcome"]), np.uint8), audit.evaluation.errors)
+    for found in audit.slices:
+        bits = np.unpackbits(np.frombuffer(b64decode(told["members"][found.id]), np.uint8), bitorder="little")[:1000]
+        np.testing.assert_array_equal(bits.astype(bool), found.members)
+
+
+def test_a_loop_counts_what_lies_inside(ask: Ask, audit: Audit) -> None:
+    within, wrong = inside(LOOP, places(audit)), audit.evaluation.errors
+    assert wrong is not None
+    assert 50 < within.sum() < 900
+    assert ask("POST", "/api/lasso", json={"loop": LOOP}).json() == {
+        "n": int(within.sum()), "wrong": int((within & wrong).sum()), "others": int((~within).sum()),
+        "others_wrong": int((~within & wrong).sum()), "known": True,
+    }  # fmt: skip
+    far = [[5, 5], [6, 5], [6, 6]]
+    assert ask("POST", "/api/lasso", json={"loop": far}).json()["n"] == 0
+
+
+@pytest.mark.parametrize(
+    "loop", [[], [[0, 0], [1, 1]], [[0, 0], [1, 1], ["x", 2]], [[0, 0], [1], [2, 2]], "loop", [[0, 0]] * 5001, None]
+)
+def test_a_loop_that_is_none(ask: Ask, loop: Any) -> None:
+    got = ask("POST", "/api/lasso", json={"loop": loop})
+    assert got.status_code == 422
+    assert sentence(got).startswith("This request cannot be read. `loop")
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999"])
+def test_a_loop_through_nowhere(ask: Ask, number: str) -> None:
+    body = f'{{"loop": [[0, 0], [1, 1], [{number}, 0]]}}'
+    got = ask("POST", "/api/lasso", content=body, headers={"content-type": "application/json"})
+    assert (got.status_code, sentence(got)) == (422, "A loop is made of finite numbers.")
+
+
+@pytest.fixture(scope="module")
+def large(audit: Audit) -> Audit:
+    return tiled(audit, 30)
+
+
+def test_many_rows_are_thinned_for_drawing_and_never_for_counting(large: Audit, tmp_path: Path) -> None:
+    records, ask = opened(large, tmp_path)
+    with records:
+        told = ask("GET", "/api/map").json()
+        counts = ask("POST", "/api/lasso", json={"loop": LOOP}).json()
+        page = ask("GET", "/slice/s1").text
+        kept = ask("POST", "/api/drawn", json={"loop": LOOP, "name": "loop", "person": "Ada"}).json()
+    assert (told["n"], told["of"]) == (MOST_DRAWN, 30_000)
+    within, wrong = inside(LOOP, places(large)), large.evaluation.errors
+    assert wrong is not None
+    assert (counts["n"], counts["wrong"]) == (within.sum(), (within & wrong).sum())
+    assert counts["n"] + counts["others"] == 30_000
+    assert kept["items"] == within.sum()
+    for found in large.slices:
+        bits = np.unpackbits(np.frombuffer(b64decode(told["members"][found.id]), np.uint8), bitorder="little")
+        assert bits.sum() == found.members.sum(), "members are not thinned"
+    assert "20,000 of 30,000 rows drawn. Statistics use all rows." in page
+
+
+def test_an_audit_without_a_map_says_so(audit: Audit, tmp_path: Path) -> None:
+    records, ask = opened(replace(audit, explanations=()), tmp_path)
+    with records:
+        for got in (ask("GET", "/api/map"), ask("POST", "/api/lasso", json={"loop": LOOP})):
+            assert (got.status_code, sentence(got)) == (404, "No map was drawn for this audit.")
+        assert "data-map=" not in ask("GET", "/slice/s1").text
+
+
+# Guesses
+
+
+def test_a_guess_is_measured_on_unseen_rows_only(ask: Ask, audit: Audit) -> None:
+    told = ask("POST", "/api/guess", json={"text": "light = night", "slice": "s1", "person": "Ada"}).json()
+    unseen, wrong = ~audit.discover, audit.evaluation.errors
+    match = (audit.evaluation.metadata["light"] == "night") & unseen
+    assert wrong is not None
+    assert (told["n"], told["errors"]) == (match.sum(), (match & wrong).sum())
+    assert (told["rest_n"], told["rest_errors"]) == ((unseen & ~match).sum(), (unseen & ~match & wrong).sum())
+    assert told["sentence"].startswith(f"{match.sum()} unseen rows match. {(match & wrong).sum()} are wrong: ")
+    assert told["guesses"] == 1
+    assert 0 < len(told["shown"]) <= 12
+    assert all(audit.evaluation.metadata["light"][row["row"]] == "night" for row in told["shown"])
+
+
+def test_guesses_are_kept_and_counted_by_slice_and_by_person(ask: Ask, records: Records) -> None:
+    def guess(text: str, slice: str | None) -> dict[str, Any]:
+        told: dict[str, Any] = ask("POST", "/api/guess", json={"text": text, "slice": slice, "person": "Ada"}).json()
+        return told
+
+    assert [guess(text, "s1")["guesses"] for text in ("night", "size > 5", "night", "size > 6")] == [1, 2, 2, 3]
+    fourth = guess("size > 7", "s1")
+    assert "4 guesses tested here; the interval allows for all of them." in fourth["sentence"]
+    assert guess("night", "s2")["guesses"] == 1
+    assert [guess(text, at)["guesses"] for text, at in (("night", None), ("day", ""))] == [1, 2]
+    assert {one.person for one in records.guesses("s1")} == {"Ada"}
+    page = ask("GET", "/hypothesis").text
+    assert "2 guesses" in page
+    assert ">night</a>" in page
+    assert ">day</a>" in page
+
+
+def test_words_match_whole_words_of_texts(text_audit: Audit, tmp_path: Path) -> None:
+    records, ask = opened(text_audit, tmp_path)
+    with records:
+        told = ask("POST", "/api/guess", json={"text": "dim room"}).json()
+    dim = (np.arange(400) % 7 == 0) & ~text_audit.discover
+    assert told["n"] == dim.sum()
+    assert all("dim" in row["text"] for row in told["shown"])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("sise > 5", "Did you mean"),
+        ("light = nigth", "night"),
+        ("size >", ""),
+        ("(size > 5", ""),
+        ("", ""),
+        ("size > 5 and", ""),
+        ("\u2028", ""),
+        ("x" * 1500, ""),
+    ],
+)
+def test_a_mistake_in_a_guess_gets_one_sentence_and_is_not_counted(
+    ask: Ask, records: Records, text: str, words: str
+) -> None:
+    got = ask("POST", "/api/guess", json={"text": text, "slice": "s1"})
+    told = sentence(got) if got.status_code == 422 else got.json()["sentence"]
+    assert words in told
+    assert got.status_code == 422 or got.json()["n"] == 0
+    assert records.guesses("s1") == () or got.status_code == 200
+
+
+def test_a_guess_about_no_known_slice(ask: Ask, records: Records) -> None:
+    got = ask("POST", "/api/guess", json={"text": "night", "slice": "s99"})
+    assert (got.status_code, sentence(got)) == (404, "There is no slice 's99'.")
+    assert sentence(ask("POST", "/api/guess", json={})) == "This request cannot be read. `text`: Field required."
+
+
+# Judgement
+
+
+def answer(ask: Ask, item: str, person: str, said: Any, **more: Any) -> httpx.Response:
+    given = {"queue": "s1", "item": item, "person": person, "task": "class", "answer": said, **more}
+    return ask("POST", "/api/annotations", json=given)
+
+
+def queue(ask: Ask, person: str, task: str = "class") -> dict[str, Any]:
+    told: dict[str, Any] = ask("GET", "/api/queues/s1", params={"person": person, "task": task}).json()
+    return told
+
+
+def test_a_queue_tells_neither_label_nor_prediction(ask: Ask, audit: Audit) -> None:
+    told = queue(ask, "Ada")
+    assert set(told["items"][0]) == {"id", "picture", "text", "row"}
+    members = audit.evaluation.row_ids[audit.slices[0].members & ~audit.discover]
+    assert {one["id"] for one in told["items"]} <= set(members.tolist())
+    assert told["of"] == min(60, len(members))
+    assert told["items"] == queue(ask, "Bob")["items"]
+
+
+def test_the_same_key_twice_is_one_answer(ask: Ask, records: Records) -> None:
+    first = answer(ask, "row-1", "Ada", 0, key="k1").json()
+    again = answer(ask, "row-1", "Ada", 1, key="k1").json()
+    assert (first["repeated"], again["repeated"], again["answer"]) == (False, True, 0)
+    assert len(records.log()) == 1
+
+
+def test_undo_takes_back_ones_own_only(ask: Ask, records: Records) -> None:
+    item = queue(ask, "Ada")["items"][0]["id"]
+    key = answer(ask, item, "Ada", 1).json()["key"]
+    assert queue(ask, "Ada")["done"] == 1
+    got = ask("POST", f"/api/annotations/{key}/undo", json={"person": "Bob"})
+    assert got.status_code == 422
+    assert "only they can undo it" in sentence(got)
+    assert ask("POST", f"/api/annotations/{key}/undo", json={"person": "Ada"}).json()["undoes"] == key
+    assert queue(ask, "Ada")["done"] == 0
+    got = ask("POST", "/api/annotations/none/undo", json={"person": "Ada"})
+    assert (got.status_code, sentence(got)) == (422, "no answer has the key `none`, so there is nothing to undo")
+
+
+def test_two_people_their_agreement_and_what_to_settle(ask: Ask) -> None:
+    items = [one["id"] for one in queue(ask, "Ada")["items"][:20]]
+    for i, item in enumerate(items):
+        answer(ask, item, "Ada", i % 2)
+        answer(ask, item, "Bob", i % 2 if i >= 3 else 1 - i % 2)
+    told = queue(ask, "Ada")
+    assert told["done"] == 20
+    assert (told["agreement"]["items"], told["agreement"]["same"]) == (20, 17)
+    assert told["agreement"]["kappa"] == pytest.approx(0.7, abs=0.02)
+    assert {one["item"] for one in told["settle"]} == set(items[:3])
+    assert queue(ask, "Cid")["settle"] == [], "who has not answered is not told what others said"
+    assert answer(ask, items[0], "Ada", 1, settles=True).status_code == 200
+    assert {one["item"] for one in queue(ask, "Ada")["settle"]} == set(items[1:3])
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "words"),
+    [
+        ({"item": "none"}, 404, "There is no row 'none'."),
+        ({"answer": 2}, 422, "There is no class 2."),
+        ({"answer": "cow"}, 422, "There is no class 'cow'."),
+        ({"answer": -1}, 422, "a class is its index"),
+        ({"task": "dance"}, 422, "dance"),
+        ({"person": " "}, 422, "`person` must be a text that is not empty"),
+        ({"person": "x" * 101}, 422, "`person` may have 100 characters"),
+        ({"wings": 2}, 422, "This is no annotation"),
+        ({"seconds": -1}, 422, "`seconds`"),
+        ({"key": "undo:x"}, 422, "`key` must not begin with"),
+    ],
+)
+def test_an_answer_that_is_none(ask: Ask, records: Records, change: dict[str, Any], status: int, words: str) -> None:
+    got = answer(
+        ask,
+        **{"item": "row-1", "person": "Ada", "said": 0, **change}
+        if "answer" not in change
+        else {"item": "row-1", "person": "Ada", "said": change["answer"]},
+    )
+    assert got.status_code == status
+    assert words in sentence(got)
+    assert records.log() == ()
+
+
+def test_none_of_the_above_and_names_are_answers(ask: Ask) -> None:
+    for said in (None, 0, 1, "cat"):
+        assert answer(ask, "row-1", "Ada", said).json()["answer"] == said
+
+
+def test_a_queue_of_an_unknown_task(ask: Ask) -> None:
+    assert ask("GET", "/api/queues/s1", params={"person": "Ada", "task": "dance"}).status_code == 422
+    assert sentence(ask("GET", "/api/queues/s1")) == "This request cannot be read. `person`: Field required."
+
+
+def test_two_tabs_on_one_slice_neither_overwrites(ask: Ask, records: Records) -> None:
+    def decide(seen: int, **given: Any) -> httpx.Response:
+        whole = {"slice": "s1", "decision": "undecided", "name": None, "note": "", "into": None, **given}
+        return ask("POST", "/api/decisions", json={"given": whole, "seen": seen})
+
+    assert decide(0, person="Ada", name="first").json()["version"] == 1
+    got = decide(0, person="Bob", name="second", decision="rejected")
+    assert got.status_code == 409
+    told = got.json()
+    assert (told["mine"]["name"], told["theirs"]["name"], told["theirs"]["version"]) == ("second", "first", 1)
+    assert "nothing was overwritten" in told["detail"]
+    assert records.standings()["s1"].name == "first"
+    assert decide(1, person="Bob", name="second", decision="rejected").json()["version"] == 2
+    assert decide(2, person="Bob", decision="merged", into="s2").json()["into"] == "s2"
+    assert decide(3, person="Bob", decision="merged", into="s1").status_code == 422
+    assert decide(3, person="Bob", decision="accepted", slice="s99").status_code == 422
+    assert "Merged into s2" in ask("GET", "/curate").text
+
+
+def test_accepted_slices_are_the_list_for_later(ask: Ask) -> None:
+    given = {"slice": "s1", "person": "Ada", "decision": "accepted", "name": "at night", "note": "fix it", "into": None}
+    ask("POST", "/api/decisions", json={"given": given, "seen": 0})
+    (one,) = ask("GET", "/api/accepted").json()
+    assert (one["slice"], one["name"], one["note"], one["renamed"]) == ("s1", "at night", "fix it", True)
+
+
+def test_rows_put_in_and_out_are_kept_and_shown_again(ask: Ask, records: Records) -> None:
+    assert ask(
+        "POST", "/api/edits", json={"slice": "s1", "item": "row-1", "inside": False, "person": "Ada"}
+    ).json() == {"row-1": False}
+    ask("POST", "/api/edits", json={"slice": "s1", "item": "row-2", "inside": True, "person": "Ada"})
+    page = ask("GET", "/slice/s1").text
+    assert 'data-edits="{&#34;row-1&#34;: false, &#34;row-2&#34;: true}"' in page
+    assert (
+        ask("POST", "/api/edits", json={"slice": "s1", "item": "none", "inside": True, "person": "Ada"}).status_code
+        == 404
+    )
+    assert (
+        ask("POST", "/api/edits", json={"slice": "s9", "item": "row-1", "inside": True, "person": "Ada"}).status_code
+        == 422
+    )
+
+
+def test_a_loop_is_kept_as_a_slice_drawn_by_hand(ask: Ask, records: Records, audit: Audit) -> None:
+    kept = ask("POST", "/api/drawn", json={"loop": LOOP, "name": "mine <i>", "person": "Ada"}).json()
+    within = inside(LOOP, places(audit))
+    assert (kept["slice"], kept["items"]) == ("drawn-1", within.sum())
+    assert set(records.drawn()[0].items) == set(audit.evaluation.row_ids[within].tolist())
+    page = ask("GET", "/curate").text
+    assert "mine &lt;i&gt;" in page
+    assert f"{within.sum()} rows, by Ada" in page
+    got = ask("POST", "/api/drawn", json={"loop": [[5, 5], [6, 5], [6, 6]], "name": "empty", "person": "Ada"})
+    assert "needs at least one row" in sentence(got)
+
+
+def test_everything_goes_out_as_a_file(ask: Ask) -> None:
+    answer(ask, "row-1", "Ada", 1)
+    got = ask("GET", "/api/export.json")
+    assert got.headers["content-disposition"] == 'attachment; filename="errata-records.json"'
+    told = json.loads(got.text)
+    assert told["schema"] == "errata.records/1"
+    assert [one["person"] for one in told["annotations"]] == ["Ada"]
+
+
+def test_a_database_that_does_not_answer_is_no_mistake_of_the_asker(
+    ask: Ask, records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page sends an answer again after a 5xx, and drops what was refused."""
+
+    def away(annotation: Any) -> Any:
+        raise Unavailable("the database is away; nothing was saved; try again")
+
+    monkeypatch.setattr(records, "annotate", away)
+    got = answer(ask, "row-1", "Ada", 1)
+    assert (got.status_code, sentence(got)) == (503, "the database is away; nothing was saved; try again")
+
+
+def test_one_row_in_words(ask: Ask, audit: Audit) -> None:
+    told = ask("GET", "/api/rows/row-7").json()
+    assert (told["row"], told["id"], told["role"]) == (7, "row-7", "discover" if audit.discover[7] else "confirm")
+    assert told["label"] in ("cat", "dog")
+    assert dict(told["metadata"])["light"] in ("night", "day")
+
+
+def test_ids_with_odd_letters_have_an_address(tmp_path: Path) -> None:
+    odd = ["a/b", "c d", "é?", "#5", "50%", "../x", "a&b=c", "<i>", "//e", "x;y"]
+    names = np.array(odd + [f"row-{i}" for i in range(len(odd), 400)])
+    audit = audited(pictured(400, ids=names))
+    records, ask = opened(audit, tmp_path)
+    with records:
+        for i, name in enumerate(odd):
+            address = f"/slice/s1/row/{quote(name, safe='')}"
+            got = ask("GET", address)
+            assert got.status_code == 200, name
+            assert f"/thumb/{i}?px=640" in got.text
+
+
+def test_the_api_is_documented(ask: Ask) -> None:
+    told = ask("GET", "/api/openapi.json").json()
+    assert set(told["paths"]) == {
+        "/api/map", "/api/lasso", "/api/guess", "/api/rows/{row}", "/api/queues/{queue}", "/api/annotations",
+        "/api/annotations/{key}/undo", "/api/decisions", "/api/edits", "/api/drawn", "/api/export.json",
+        "/api/accepted",
+    }  # fmt: skip
+    undocumented = [path for path, ways in told["paths"].items() for way in ways.values() if not way.get("description")]
+    assert undocumented == []

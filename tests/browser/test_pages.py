@@ -1,0 +1,577 @@
+"""The pages used as a person would, by mouse and by keyboard, served and saved."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from errata.app import Records
+from errata.core import Audit
+from errata.report import to_html
+from served import audited, pictured, written
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page is opened")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+expect: Any = playwright.expect
+
+Open = Callable[..., Any]
+Serve = Callable[..., tuple[str, Records]]
+PAGES = ("/", "/slice/s1", "/slice/s1/row/row-5", "/hypothesis?q=light+%3D+night", "/annotate", "/annotate/s1",
+         "/annotate/s1?task=member", "/curate", "/compare")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def audit() -> Audit:
+    """Two planted groups: dark rows of either class, so that there is something to order, merge and compare."""
+    found = audited(pictured(1000))
+    assert len(found.confirmed) >= 2
+    return found
+
+
+@pytest.fixture(scope="module")
+def better(audit: Audit) -> Audit:
+    kept = audit.evaluation
+    assert kept.errors is not None
+    mended = np.where(np.arange(len(kept)) % 2 == 0, kept.labels, kept.predictions)
+    return replace(audit, evaluation=replace(kept, predictions=mended, probs=None, losses=None))
+
+
+@pytest.fixture(scope="module")
+def report(audit: Audit, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    path.write_text(to_html(audit), encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def text_report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("report") / "texts.html"
+    path.write_text(to_html(audited(written(400))), encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture
+def home(serve: Serve, audit: Audit, better: Audit) -> tuple[str, Records]:
+    return serve(audit, others=(("better", better),))
+
+
+def names(page: Any) -> list[str]:
+    return [text.partition(".")[0] for text in page.locator("#finds .find h3 a").all_inner_texts()]
+
+
+@pytest.mark.parametrize("where", ["served", "saved"])
+def test_the_list_is_ordered_and_walked_by_keys(
+    open_page: Open, home: tuple[str, Records], report: str, where: str
+) -> None:
+    page = open_page(home[0] if where == "served" else report)
+    rows = page.locator("#finds .find")
+    first = names(page)
+    for key, value in (("2", "gap"), ("3", "size"), ("4", "worst"), ("5", "fixable")):
+        page.keyboard.press(key)
+        numbers = [float(row.get_attribute(f"data-{value}")) for row in rows.all()]
+        assert numbers == sorted(numbers, reverse=True), value
+        assert page.locator("#ordered").inner_text().startswith("Ordered by")
+    page.keyboard.press("1")
+    assert names(page) == first
+    page.keyboard.press("j")
+    expect(page.locator(":focus")).to_have_text(re.compile("^1\\."))
+    page.keyboard.press("j")
+    expect(page.locator(":focus")).to_have_text(re.compile("^2\\."))
+    page.keyboard.press("k")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/slice/s1" if where == "served" else "**#slice/s1")
+    expect(page.locator("h1:visible")).to_contain_text("night")
+    page.keyboard.press("]")
+    page.wait_for_url("**/slice/s2" if where == "served" else "**#slice/s2")
+    page.keyboard.press("[")
+    page.wait_for_url("**/slice/s1" if where == "served" else "**#slice/s1")
+    page.go_back()
+    page.wait_for_url("**/slice/s2" if where == "served" else "**#slice/s2")
+
+
+@pytest.mark.parametrize("where", ["served", "saved"])
+def test_wrong_only_says_that_it_is_one_sided(
+    open_page: Open, home: tuple[str, Records], report: str, where: str
+) -> None:
+    page = open_page(home[0] + "/slice/s1" if where == "served" else report + "#slice/s1")
+    shown = page.locator("[data-mixed='s1'] [data-row]:visible")
+    before = shown.count()
+    assert page.locator("[data-mixed='s1'] [data-row].right:visible").count() > 0
+    page.get_by_role("radio", name="Wrong only").check()
+    assert 0 < shown.count() < before
+    assert page.locator("[data-mixed='s1'] [data-row]:not(.wrong):visible").count() == 0
+    expect(page.locator("[data-one-sided='s1']")).to_contain_text("a story told from errors alone is often false")
+    page.get_by_role("radio", name="Mixed").check()
+    assert shown.count() == before
+
+
+def test_a_row_is_put_out_by_a_key_and_stays_out(open_page: Open, home: tuple[str, Records]) -> None:
+    address, records = home
+    page = open_page(address + "/slice/s1")
+    page.locator("#person").fill("Ada")
+    row = page.locator("[data-mixed='s1'] [data-row]").first
+    id = row.get_attribute("data-row")
+    row.locator("a").focus()
+    with page.expect_response("**/api/edits") as got:
+        page.keyboard.press("x")
+    assert got.value.ok
+    expect(page.locator("[data-moved='s1']")).to_have_text(
+        "You put 1 row out. The numbers above are those of the unchanged slice until you refit."
+    )
+    page.reload()
+    expect(page.locator("[data-moved='s1']")).to_contain_text("You put 1 row out.")
+    expect(row).to_have_class(re.compile("out"))
+    row.locator("a").focus()
+    with page.expect_response("**/api/edits"):
+        page.keyboard.press("i")
+    expect(row).not_to_have_class(re.compile("out"))
+    assert records.edits("s1") == {id: True}
+    row.locator("a").click()
+    page.wait_for_url(f"**/slice/s1/row/{id}")
+    expect(page.locator("h1")).to_have_text(f"Row {id}")
+    expect(page.get_by_role("heading", name="Probabilities")).to_be_visible()
+    page.go_back()
+    page.wait_for_url("**/slice/s1")
+
+
+def test_a_saved_page_hands_answers_over_as_a_file_that_can_be_imported(
+    open_page: Open, report: str, audit: Audit, tmp_path: Path
+) -> None:
+    page = open_page(report + "#slice/s1")
+    rows = page.locator("[data-mixed='s1'] [data-row]")
+    wanted = {}
+    for i, key in ((0, "x"), (1, "i"), (2, "x")):
+        rows.nth(i).focus()
+        page.keyboard.press(key)
+        wanted[rows.nth(i).get_attribute("data-row")] = "out" if key == "x" else "in"
+    page.locator("#person").fill("Ada")
+    with page.expect_download() as got:
+        page.get_by_role("button", name=re.compile("Download 3 answers")).click()
+    target = tmp_path / "answers.json"
+    got.value.save_as(target)
+    with Records(tmp_path / "r.sqlite", fingerprint=audit.evaluation.fingerprint) as records:
+        assert records.import_annotations(target).new == 3
+        assert {one.item: one.answer for one in records.answers("s1", "Ada", "member")} == wanted
+
+
+def lasso(page: Any, share: float = 0.9) -> None:
+    """A loop around the middle of the map, by mouse."""
+    canvas = page.locator("canvas:visible")
+    canvas.scroll_into_view_if_needed()
+    expect(page.locator(".map .fallback:visible")).to_have_count(0)
+    page.keyboard.press("l")
+    box = canvas.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    r = min(box["width"], box["height"]) / 2 * share
+    page.mouse.move(x + r, y)
+    page.mouse.down()
+    for angle in np.linspace(0, 2 * np.pi, 40):
+        page.mouse.move(x + r * np.cos(angle), y + r * np.sin(angle))
+    page.mouse.up()
+
+
+@pytest.mark.parametrize("where", ["served", "saved"])
+def test_a_loop_drawn_by_mouse_has_its_numbers_at_once(
+    open_page: Open, home: tuple[str, Records], report: str, audit: Audit, where: str
+) -> None:
+    page = open_page(home[0] + "/slice/s1#s1-map" if where == "served" else report + "#s1-map")
+    lasso(page, 0.6)
+    said = page.locator(".map .said:visible")
+    expect(said).to_contain_text("rows in your loop")
+    found = re.search(
+        r"([\d.]+)% wrong\s*([\d,]+) of ([\d,]+) rows in your loop\. "
+        r"95% interval ([\d.]+) to ([\d.]+)\. The rest: ([\d.]+)% of ([\d,]+)",
+        said.inner_text(),
+    )
+    assert found, said.inner_text()
+    percent, wrong, n, low, high, rest, others = (float(text.replace(",", "")) for text in found.groups())
+    errors = audit.evaluation.errors
+    assert errors is not None
+    assert n + others == 1000
+    assert percent == pytest.approx(100 * wrong / n, abs=0.051)
+    assert wrong + rest / 100 * others == pytest.approx(errors.sum(), abs=1)
+    assert low < percent < high
+    expect(page.locator(".map .hand:visible")).to_contain_text("A loop drawn by eye is chosen after seeing the errors.")
+    if where == "saved":
+        assert page.get_by_role("button", name="Keep as a slice").count() == 0
+        return
+    with page.expect_response("**/api/drawn") as got:
+        page.keyboard.press("n")
+    assert got.value.json()["items"] == n
+    expect(page.locator(".map .hand:visible")).to_contain_text("Kept as drawn-1")
+    page.goto(home[0] + "/curate")
+    expect(page.locator("main")).to_contain_text(f"{int(n):,} rows, by somebody")
+
+
+def test_the_map_is_moved_by_keys_and_an_empty_loop_says_so(open_page: Open, home: tuple[str, Records]) -> None:
+    page = open_page(home[0] + "/slice/s1")
+    lasso(page, 0.02)
+    said = page.locator(".map .said:visible")
+    expect(said).to_contain_text(re.compile("No row in your loop|Too few to tell"))
+    page.locator("canvas").focus()
+    view = "() => JSON.stringify(document.querySelector('[data-map]').errataChart.view)"
+    before = page.evaluate(view)
+    for key in ("ArrowLeft", "+", "+", "-", "ArrowUp"):
+        page.keyboard.press(key)
+    assert page.evaluate(view) != before
+    page.keyboard.press("Escape")
+    expect(page.locator(".map .idle")).to_be_visible()
+    assert json.loads(page.evaluate(view)) == {"x": 0, "y": 0, "k": 1}
+
+
+@pytest.mark.parametrize("where", ["served", "saved"])
+def test_a_guess_right_and_with_a_mistake(
+    open_page: Open, home: tuple[str, Records], report: str, audit: Audit, where: str
+) -> None:
+    page = open_page(home[0] + "/slice/s1" if where == "served" else report + "#slice/s1")
+    match = (audit.evaluation.metadata["light"] == "night") & ~audit.discover
+    wrong = audit.evaluation.errors
+    assert wrong is not None
+    page.keyboard.press("/")
+    page.keyboard.type("light = night")
+    page.keyboard.press("Enter")
+    said = page.locator(".hyp .said:visible")
+    expect(said).to_contain_text(f"{match.sum()} unseen rows match. {(match & wrong).sum()} are wrong: ")
+    expect(said).to_contain_text("of the other unseen rows.")
+    box = page.locator(".hyp input:visible")
+    if where == "saved":
+        box.fill("ligth = night")
+        box.press("Enter")
+        expect(said).to_contain_text("light")
+        expect(page.locator(".hyp .answer:visible")).to_have_attribute("data-bad", "")
+    for size in (3, 4, 5):
+        box.fill(f"size > {size}")
+        box.press("Enter")
+        expect(said).to_contain_text("unseen rows match")
+        expect(said).not_to_contain_text("are wrong: 0.0%")
+    expect(page.locator(".hyp .answer:visible")).to_contain_text(
+        "4 guesses tested here; the interval allows for all of them."
+    )
+    assert page.locator(".hyp .answer:visible").inner_text().count("guesses tested here") == 1
+
+
+def test_a_mistake_in_a_guess_is_told_by_the_server(open_page: Open, home: tuple[str, Records]) -> None:
+    page = open_page(home[0] + "/slice/s1")
+    box = page.locator(".hyp input")
+    box.fill("sise > 5")
+    box.press("Enter")
+    expect(page.locator(".hyp .said")).to_contain_text("size")
+    expect(page.locator(".hyp .answer")).to_have_attribute("data-bad", "")
+    page.watch.wrong[:] = [one for one in page.watch.wrong if "422" not in one]
+
+
+def test_a_guess_has_an_address_and_a_history(open_page: Open, home: tuple[str, Records]) -> None:
+    page = open_page(home[0] + "/hypothesis?q=light+%3D+night")
+    expect(page.locator(".said")).to_contain_text("unseen rows match.")
+    assert page.locator(".matches .thumb img").count() == 12
+    page.locator("#person").fill("Ada")
+    page.locator("#guess-page").fill("size > 5")
+    page.keyboard.press("Enter")
+    expect(page.locator(".said")).to_contain_text("unseen rows match.")
+    page.wait_for_url("**/hypothesis?q=size%20%3E%205")
+    page.goto(home[0] + "/hypothesis")
+    assert page.locator("tbody tr").all_inner_texts()[0].split("\t")[0] == "size > 5"
+    expect(page.locator("tbody tr").first).to_contain_text("Ada")
+    page.get_by_role("link", name="light = night").click()
+    expect(page.locator(".said")).to_contain_text("unseen rows match.")
+
+
+def name_oneself(page: Any, name: str) -> None:
+    page.locator("#person").fill(name)
+    page.locator("#person").press("Tab")
+    expect(page.locator(".who")).to_have_text(f"as {name}")
+    page.locator("#main").click(position={"x": 5, "y": 5})
+
+
+def press(page: Any, key: str) -> None:
+    with page.expect_response("**/api/annotations") as got:
+        page.keyboard.press(key)
+    assert got.value.ok
+
+
+def test_twenty_rows_by_keyboard_as_two_people(open_page: Open, home: tuple[str, Records]) -> None:
+    address, records = home
+    ada = open_page(address + "/annotate/s1")
+    name_oneself(ada, "Ada")
+    for i in range(20):
+        press(ada, "12"[i % 2])
+        expect(ada.locator(".count")).to_contain_text(f"{i + 1} of")
+    expect(ada.locator(".saved")).to_have_text(re.compile(r"^Saved: dog, \d\d:\d\d:\d\d\.$"))
+    expect(ada.locator(".agreement")).to_have_text("Not measured: one person so far.")
+    bob = open_page(address + "/annotate/s1")
+    name_oneself(bob, "Bob")
+    for i in range(20):
+        press(bob, "12"[i % 2] if i > 2 else "0")
+    expect(bob.locator(".agreement")).to_have_text(
+        re.compile(r"^17 of 20 answers are the same: 85\.0% \(95% interval 64\.0 to 94\.8\)\. Cohen's kappa 0\.\d\d\.$")
+    )
+    lines = bob.locator(".settle li")
+    expect(lines).to_have_count(3)
+    expect(lines.first).to_contain_text("Bob says none of the above")
+    lines.first.get_by_role("button", name="Settle as none of the above").click()
+    expect(lines).to_have_count(2)
+    # Undo: the last two, one after the other.
+    assert len(records.answers("s1", "Bob", "class")) == 20
+    for left in (19, 18):
+        with bob.expect_response("**/undo"):
+            bob.keyboard.press("u")
+        expect(bob.locator(".saved")).to_contain_text("Taken back:")
+        expect(bob.locator(".count")).to_contain_text(f"{left} of")
+    assert len(records.answers("s1", "Bob", "class")) == 18
+    image = bob.locator(".item img").get_attribute("src")
+    bob.keyboard.press("s")
+    assert bob.locator(".item img").get_attribute("src") != image
+    bob.reload()
+    expect(bob.locator(".count")).to_contain_text("18 of")
+    expect(bob.locator(".who")).to_have_text("as Bob")
+
+
+def test_in_or_out_by_keyboard_and_no_label_is_shown(open_page: Open, home: tuple[str, Records]) -> None:
+    page = open_page(home[0] + "/annotate/s1?task=member")
+    name_oneself(page, "Ada")
+    assert "cat" not in page.locator("main").inner_text()
+    press(page, "i")
+    press(page, "x")
+    assert [one.answer for one in home[1].answers("s1", "Ada", "member")] == ["in", "out"]
+
+
+def test_an_answer_is_not_called_saved_before_it_is(open_page: Open, home: tuple[str, Records]) -> None:
+    """The server is away: the answer waits in the tab, and goes when it is back."""
+    page = open_page(home[0] + "/annotate/s1")
+    name_oneself(page, "Ada")
+    page.route("**/api/annotations", lambda route: route.abort())
+    page.keyboard.press("1")
+    expect(page.locator(".unsaved")).to_have_text("1 answer is not saved. They are kept in this tab and sent again.")
+    expect(page.locator(".saved")).to_contain_text("Not saved: cat.")
+    assert home[1].log() == ()
+    page.unroute("**/api/annotations")
+    expect(page.locator(".saved")).to_contain_text("Saved: cat", timeout=10_000)
+    assert len(home[1].log()) == 1
+    page.watch.wrong[:] = [one for one in page.watch.wrong if "api/annotations" not in one and "ERR_FAILED" not in one]
+
+
+def test_undo_before_the_answer_arrived_leaves_nothing(open_page: Open, home: tuple[str, Records]) -> None:
+    page = open_page(home[0] + "/annotate/s1")
+    name_oneself(page, "Ada")
+    page.route("**/api/annotations", lambda route: route.abort())
+    page.keyboard.press("1")
+    expect(page.locator(".saved")).to_contain_text("Not saved: cat.")
+    page.keyboard.press("u")
+    expect(page.locator(".saved")).to_contain_text("Taken back: cat.")
+    page.unroute("**/api/annotations")
+    page.wait_for_timeout(3500)
+    assert home[1].log() == ()
+    page.watch.wrong[:] = [one for one in page.watch.wrong if "api/annotations" not in one and "ERR_FAILED" not in one]
+
+
+def decide(page: Any, key: str, text: str | None = None) -> None:
+    page.keyboard.press(key)
+    if text is not None:
+        page.keyboard.press("Control+a")
+        page.keyboard.type(text)
+    with page.expect_response("**/api/decisions"):
+        page.keyboard.press("Enter")
+
+
+def test_a_slice_is_decided_by_keys_and_shown_where_it_is_listed(open_page: Open, home: tuple[str, Records]) -> None:
+    address, records = home
+    page = open_page(address + "/slice/s1")
+    page.locator("#person").fill("Ada")
+    page.locator("#person").press("Tab")
+    page.locator("#main").click(position={"x": 5, "y": 5})
+    state = page.locator(".decide .what")
+    expect(state).to_have_text("Not decided.")
+    with page.expect_response("**/api/decisions"):
+        page.keyboard.press("a")
+    expect(state).to_have_text(re.compile(r"^Accepted by Ada, saved \d\d:\d\d:\d\d\.$"))
+    expect(page.locator("[data-do='accepted']")).to_have_attribute("aria-pressed", "true")
+    page.locator("#main").click(position={"x": 5, "y": 5})
+    decide(page, "e", "Rooms at night")
+    expect(page.locator("h1")).to_have_text("Rooms at night")
+    expect(page.locator(".head .made")).to_be_hidden()
+    decide(page, "o", "ask for more")
+    expect(state).to_contain_text("“ask for more”")
+    standing = records.standings()["s1"]
+    assert (standing.decision, standing.name, standing.note) == ("accepted", "Rooms at night", "ask for more")
+    page.goto(address + "/slice/s2")
+    with page.expect_response("**/api/decisions"):
+        page.keyboard.press("r")
+    expect(state).to_contain_text("Rejected by Ada")
+    page.keyboard.press("m")
+    page.locator(".decide select").select_option("s1")
+    with page.expect_response("**/api/decisions"):
+        page.locator(".decide form").get_by_role("button", name="Save").click()
+    expect(state).to_contain_text("Merged into s1 by Ada")
+    page.goto(address + "/curate")
+    cells = page.locator("tbody tr").nth(0).locator("td").all_inner_texts()
+    assert cells[0] == "s1 Rooms at night"
+    assert cells[3:6] == ["Accepted", "ask for more", "Ada"]
+    assert page.locator("tbody tr").nth(1).locator("td").nth(3).inner_text() == "Merged into s1"
+    with page.expect_download() as got:
+        page.get_by_role("link", name="Download all that people said").click()
+    told = json.loads(Path(got.value.path()).read_text())
+    assert [(one["slice"], one["name"], one["merged"]) for one in told["accepted"]] == [
+        ("s1", "Rooms at night", ["s2"])
+    ]
+
+
+def test_two_tabs_on_one_slice(open_page: Open, home: tuple[str, Records]) -> None:
+    address, records = home
+    one, other = open_page(address + "/slice/s1"), open_page(address + "/slice/s1")
+    one.locator("#person").fill("Ada")
+    one.locator("#main").click(position={"x": 5, "y": 5})
+    decide(one, "e", "Ada's name")
+    expect(one.locator("h1")).to_have_text("Ada's name")
+    other.locator("#person").fill("Bob")
+    other.locator("#main").click(position={"x": 5, "y": 5})
+    decide(other, "e", "Bob's name")
+    state = other.locator(".decide .what")
+    expect(state).to_contain_text("Changed in another tab by Ada: undecided, named “Ada's name”.")
+    expect(state).to_contain_text("Yours, not saved: undecided, named “Bob's name”.")
+    assert records.standings()["s1"].name == "Ada's name"
+    decide(other, "e", "Bob's name")
+    expect(other.locator("h1")).to_have_text("Bob's name")
+    assert records.standings()["s1"].version == 2
+    other.watch.wrong[:] = [one for one in other.watch.wrong if "409" not in one]
+
+
+def test_two_audits_are_compared(open_page: Open, home: tuple[str, Records]) -> None:
+    page = open_page(home[0] + "/compare")
+    expect(page.locator("h1")).to_have_text(re.compile("better"))
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/slice/*")
+
+
+@pytest.mark.parametrize("where", ["served", "saved"])
+def test_themes_keys_and_the_switch_for_them(
+    open_page: Open, home: tuple[str, Records], report: str, where: str
+) -> None:
+    page = open_page(home[0] + "/" if where == "served" else report)
+    root = page.locator("html")
+    paper = "getComputedStyle(document.body).backgroundColor"
+    seen = [page.evaluate(paper)]
+    for theme in ("light", "dark"):
+        page.locator("#theme").click()
+        expect(root).to_have_attribute("data-theme", theme)
+        seen.append(page.evaluate(paper))
+    assert seen[0] == seen[1] != seen[2]
+    page.reload()
+    expect(root).to_have_attribute("data-theme", "dark")
+    page.keyboard.press("?")
+    expect(page.locator("dialog#keys")).to_be_visible()
+    page.keyboard.press("2")
+    expect(page.locator("input[name=order][value=gap]")).not_to_be_checked()
+    page.locator("#single-keys").uncheck()
+    page.keyboard.press("Escape")
+    expect(page.locator("dialog#keys")).to_be_hidden()
+    page.keyboard.press("2")
+    expect(page.locator("input[name=order][value=gap]")).not_to_be_checked()
+    page.goto(home[0] + "/slice/s1" if where == "served" else report + "#slice/s1")
+    page.reload()
+    row = page.locator("[data-mixed='s1'] [data-row]").first
+    (row.locator("a") if where == "served" else row).focus()
+    page.keyboard.press("x")
+    page.keyboard.press("a")
+    expect(row).not_to_have_class(re.compile("out"))
+    assert home[1].edits("s1") == {}
+    assert home[1].standings()["s1"].version == 0
+    page.locator("#help").click()
+    page.locator("#single-keys").check()
+    page.locator("dialog#keys .btn").click()
+    (row.locator("a") if where == "served" else row).focus()
+    page.keyboard.press("x")
+    expect(row).to_have_class(re.compile("out"))
+
+
+def test_an_unknown_theme_in_a_link_is_no_theme(open_page: Open, home: tuple[str, Records]) -> None:
+    page = open_page(home[0] + "/?theme=x%22%3E%3Cscript%3E")
+    assert page.locator("html").get_attribute("data-theme") is None
+    expect(page.locator("#theme")).to_have_text("Auto")
+
+
+def test_links_into_a_saved_page(open_page: Open, report: str) -> None:
+    page = open_page(report + "#s1-words")
+    expect(page.locator("#s1-words")).to_be_in_viewport()
+    expect(page.locator("#overview")).to_be_hidden()
+    page.goto(report + "#slice/s2")
+    page.reload()
+    expect(page.locator("h1:visible")).to_have_count(1)
+    expect(page).to_have_title(re.compile("night.* · Errata"))
+    page.goto(report + "#%E0%A4%A")
+    page.reload()
+    expect(page.locator("#overview")).to_be_visible()
+    page.goto(report + "#nowhere")
+    expect(page.locator("#overview")).to_be_visible()
+
+
+@pytest.mark.parametrize("kind", ["pictures", "texts"])
+def test_a_saved_page_needs_no_network(open_page: Open, report: str, text_report: str, kind: str) -> None:
+    address = report if kind == "pictures" else text_report
+    page = open_page(address, offline=True)
+    for link in page.locator("#finds .find h3 a").all():
+        page.goto(address + link.get_attribute("href"))
+        page.mouse.wheel(0, 4000)
+    page.wait_for_timeout(200)
+    assert {one.partition("#")[0] for one in page.watch.asked if not one.startswith("data:")} == {address}
+    if kind == "texts":
+        expect(page.locator("article:visible")).to_contain_text("room, number")
+
+
+def test_a_saved_page_is_whole_without_script(open_page: Open, report: str, audit: Audit) -> None:
+    page = open_page(report, java_script_enabled=False)
+    shown = page.locator("main").inner_text()
+    for found in audit.slices:
+        assert found.name in shown
+    for words in ("Confirmed slices", "What silence means", "Members at random", "Profile", "The map did not start."):
+        assert words in shown
+    assert page.locator(".needs-script:visible").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 360])
+def test_nothing_in_the_way_of_anybody(
+    open_page: Open, home: tuple[str, Records], report: str, scheme: str, width: int
+) -> None:
+    """axe on every page with all folds open, and no sideways scrolling."""
+    address, _ = home
+    page = open_page(address, viewport={"width": width, "height": 800}, color_scheme=scheme)
+    checker, wrong = axe.Axe(), []
+    for path in (*(address + path for path in PAGES), report, report + "#slice/s1"):
+        page.goto("about:blank")
+        page.goto(path)
+        page.wait_for_load_state("load")
+        page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+        found = checker.run(page, options={"resultTypes": ["violations"]})
+        for one in found.response["violations"]:
+            wrong.append((path, one["id"], [node["html"][:150] for node in one["nodes"]][:3]))
+        if page.evaluate("document.documentElement.scrollWidth") > width:
+            wrong.append((path, "scrolls sideways", []))
+    assert wrong == []
+
+
+def test_a_picture_that_is_gone_keeps_its_place(open_page: Open, home: tuple[str, Records]) -> None:
+    page = open_page("about:blank")
+    page.route("**/thumb/**", lambda route: route.fulfill(status=404, body="{}"))
+    page.goto(home[0] + "/slice/s1")
+    box = page.locator("[data-mixed='s1'] [data-row]").first.locator(".pic").bounding_box()
+    assert box["width"] > 40
+    assert box["height"] == pytest.approx(box["width"], abs=2)
+    page.watch.wrong[:] = [one for one in page.watch.wrong if "404" not in one]
+
+
+def test_a_saved_page_of_ten_thousand_pictures_is_small(tmp_path: Path, open_page: Open) -> None:
+    """How soon it can be used is in benchmarks/app.py."""
+    path = tmp_path / "report.html"
+    path.write_text(to_html(audited(pictured(10_000))), encoding="utf-8")
+    assert path.stat().st_size < 10e6
+    page = open_page(path.as_uri())
+    page.keyboard.press("3")
+    expect(page.locator("#ordered")).to_have_text("Ordered by size.")
