@@ -110,7 +110,7 @@ def test_user_text_is_escaped_everywhere(make_slice, make_audit, exemplars, text
     evaluation = Evaluation(losses=np.ones(100), media=texts(100, EVIL))
     found = make_slice(name=EVIL, method=EVIL, explanations=explanations, found_by=(EVIL,))
     html = to_html(make_audit(found, evaluation=evaluation, silence=EVIL, settings={EVIL: EVIL}))
-    assert html.count("<script type=\"module\">") == len(SCRIPTS)
+    assert html.count('<script type="module">') == len(SCRIPTS)
     assert html.lower().count("<script") == html.count("<script type=")
     assert html.count("&lt;script&gt;") > 15
     read(html)
