@@ -1,0 +1,393 @@
+"""Failure directions on CIFAR-10, animal or vehicle, one class of each cut in training (Jain et al. 2023, section 3.2).
+
+    python benchmarks/directions_cifar.py captions     is the cut class among the hardest captions?
+    python benchmarks/directions_cifar.py flagged      its share of the hardest test pictures, by ranking
+    python benchmarks/directions_cifar.py selection    100 a superclass added from a pool, and trained again
+    python benchmarks/directions_cifar.py nearest      accuracy of the K test pictures nearest to a caption
+    python benchmarks/directions_cifar.py strength     the direction's strength against the share that was cut
+    python benchmarks/directions_cifar.py runs         a network's directions on a second run and another kind of model
+
+Of 50,000 pictures 40% are there to train, 20% to validate, 40% are a pool; --rows of the first and the last are used,
+2,000 being as many of a class as in the paper's CIFAR-100. Directions come from validation rows, numbers from the
+10,000 test pictures. --seeds: of split and network. Several studies may be asked for at once.
+Data: ERRATA_DATA, or ../shared/data beside the clone. Wants what benchmarks/bridge.py wants; what EfficientNet sees in
+60,000 pictures and what each small network says is then in --cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from PIL import Image
+from scipy.stats import spearmanr
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.metrics import roc_auc_score
+
+import bridge as bridging
+import errata
+from bridge import CLASSES, PLANTED, VEHICLES, kept, said, table
+from errata import Audit, Bridge, Captions, Evaluation, Source, fix
+from errata.bench.tables import data_folder
+from errata.slicers import make
+from trained import Recipe, Seen, over_runs, seen_by
+
+Array = np.ndarray
+PX = 128  # as EfficientNet sees them; 224 take five times as long
+ROWS = 50_000  # the test pictures come after them
+SUPERCLASSES = ("animal", "vehicle")
+PAIRS = (*PLANTED, ("bird", "truck"))  # the first is the paper's choice: the worst class of each when none is cut
+EPOCHS = 12
+PLAIN = Recipe(EPOCHS)
+RECIPES = {"confidence": PLAIN, "LfF": Recipe(EPOCHS, q=0.7), "JTT": Recipe(2)}
+RANKINGS = ("directions, bridge", "directions, backbone", "directions, own layer", "confidence", "LfF", "JTT", "Domino")
+WAYS = ("nothing", "random", "confidence", *RANKINGS[:2], "oracle")  # `chosen` also knows the other rankings
+WORST = ("the cut class errs most of its superclass", "another class errs more")
+TOP = (50, 100, 200)
+ADDED = 100  # rows a superclass
+NEAREST = (50, 100, 200, 400, 800)
+REMOVED = (0.0, 0.25, 0.5, 0.75, 0.9)
+
+
+@dataclass(frozen=True, eq=False)
+class Pictures:
+    """CIFAR-10's training rows, then its test rows."""
+
+    pixels: Array  # (n, 32, 32, 3) bytes
+    fine: Array  # (n,) index in CLASSES
+    features: Array  # (n, 1280)
+    bridge: Bridge
+    folder: Path
+
+    @classmethod
+    def read(cls, folder: Path) -> Pictures:
+        rows = pd.read_parquet(data_folder() / "cifar10.parquet").sort_values("split", ascending=False, kind="stable")
+        pixels = np.stack([np.asarray(Image.open(io.BytesIO(data)).convert("RGB")) for data in rows.image])
+        features = kept(folder / f"cifar10-{PX}px.npy", lambda: bridging.seen(rows.image.tolist(), PX))
+        theirs, labels, names = bridging.imagenet(folder)
+        bridge = Bridge.fit(theirs, names, labels).recentred(features[:ROWS])
+        chance = np.random.default_rng(0)  # rows come by class: what ties are broken by must not
+        order = np.concatenate([chance.permutation(ROWS), ROWS + chance.permutation(len(rows) - ROWS)])
+        return cls(pixels[order], rows.label.map(CLASSES.index).to_numpy()[order], features[order], bridge, folder)
+
+    @cached_property
+    def placed(self) -> Array:
+        """(n, r) in the bridge's space."""
+        return self.bridge.transform_images(self.features)
+
+    @cached_property
+    def captions(self) -> Captions:
+        texts = errata.caption_candidates(CLASSES, adjectives=(), prepositions=())
+        references = errata.reference_captions(SUPERCLASSES)
+        return errata.embed_captions(texts, self.place_texts, "bridge", references=references)
+
+    def place_texts(self, texts: Sequence[str]) -> Array:
+        return self.bridge.transform_texts(bridging.sentences(texts))
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """One split, one class of each superclass cut in training, and what networks trained so say."""
+
+    pictures: Pictures
+    seed: int
+    cut: tuple[str, str]
+    size: int  # rows for training, before any are cut, and in the pool
+    removed: float = 0.75
+    permutations: int = 0
+
+    @cached_property
+    def roles(self) -> dict[str, Array]:
+        """Row numbers."""
+        order = np.random.default_rng(self.seed).permutation(ROWS)
+        train, validation, pool = np.split(order, [2 * ROWS // 5, 3 * ROWS // 5])
+        train, pool = train[: self.size], pool[: self.size]
+        for name in self.cut:
+            own = np.flatnonzero(self.fine(train) == CLASSES.index(name))
+            train = np.delete(train, own[round((1 - self.removed) * len(own)) :])
+        test = np.arange(ROWS, len(self.pictures.fine))
+        return {"train": train, "validation": validation, "pool": pool, "test": test}
+
+    def fine(self, rows: Array) -> Array:
+        return self.pictures.fine[rows]
+
+    def seen(self, recipe: Recipe = PLAIN, more: int = 0) -> dict[str, Seen]:
+        """By role: what a network trained in this world says."""
+        rows = np.concatenate(list(self.roles.values()))
+        found = self.trained(self.roles["train"], rows, recipe, more)
+        ends = np.cumsum([len(role) for role in self.roles.values()])[:-1]
+        parts = zip(self.roles, np.split(found.probs, ends), np.split(found.hidden, ends), strict=True)
+        return {role: Seen(probs, hidden) for role, probs, hidden in parts}
+
+    def trained(self, rows: Array, asked: Array, recipe: Recipe = PLAIN, more: int = 0) -> Seen:
+        """What a network trained on some rows says of others. more: added to the seed."""
+        pixels = self.pictures.pixels
+        pairs = pixels[rows], VEHICLES[self.fine(rows)]
+        return seen_by(self.pictures.folder, recipe, pairs, pixels[asked], seed=self.seed + more)
+
+    def evaluation(self, role: str, space: str = "bridge", recipe: Recipe = PLAIN) -> Evaluation:
+        rows, pictures, found = self.roles[role], self.pictures, self.seen(recipe)[role]
+        views = {"bridge": pictures.placed, "backbone": pictures.features}
+        return Evaluation(
+            labels=VEHICLES[self.fine(rows)], probs=found.probs, class_names=SUPERCLASSES, ids=rows,
+            representations={space: views[space][rows] if space in views else found.hidden},
+            # Not true of the own layer, but its SVM is wanted here, not a stand-in for it.
+            sources={space: Source(from_model=False)},
+        )  # fmt: skip
+
+    @cached_property
+    def _audits(self) -> dict[str, Audit]:
+        return {}
+
+    def audit(self, space: str) -> Audit:
+        if space not in self._audits:
+            self._audits[space] = errata.audit(
+                self.evaluation("validation", space), methods=["directions"], train=self.evaluation("train", space),
+                options={"directions": {"permutations": self.permutations}},
+                texts=self.pictures.captions if space == "bridge" else None,
+            )  # fmt: skip
+        return self._audits[space]
+
+    def cut_class(self, superclass: int) -> int:
+        return CLASSES.index(self.cut[superclass])
+
+
+def hardness(world: World, ranking: str, role: str) -> Array:
+    """(n,) larger for rows that the ranking holds to be harder; to compare within a superclass."""
+    method, _, space = ranking.partition(", ")
+    if method == "Domino":
+        return by_domino(world, role)
+    if method in RECIPES:
+        return fix.by_confidence(world.evaluation(role, recipe=RECIPES[method]))
+    return np.max(list(errata.apply(world.audit(space), world.evaluation(role, space)).values()), axis=0)
+
+
+def by_domino(world: World, role: str) -> Array:
+    """The weight in the worse of two slices of each superclass, as in the paper's comparison."""
+    audit, asked = world.audit("bridge"), world.evaluation(role)
+    searched, weights = audit.evaluation.rows(audit.discover), np.zeros(len(asked))
+    for label in range(len(SUPERCLASSES)):
+        mine, theirs = searched.rows(searched.labels == label), asked.labels == label
+        domino = make("domino:as_published", seed=world.seed, options={"components": 2, "slices": 2}).fit(mine)
+        inside = domino.membership(mine)
+        worse = int(np.argmax(mine.errors @ inside / inside.sum(axis=0)))
+        weights[theirs] = domino.membership(asked.rows(theirs))[:, worse]
+    return weights
+
+
+def chosen(world: World, way: str) -> Array:
+    """Row numbers from the pool."""
+    rows, (method, _, space) = world.roles["pool"], way.partition(", ")
+    if way == "nothing":
+        return rows[:0]
+    if way == "oracle":
+        return np.concatenate([rows[world.fine(rows) == world.cut_class(s)][:ADDED] for s in (0, 1)])
+    audit, pool = world.audit(space or "bridge"), world.evaluation("pool", space or "bridge", RECIPES.get(way, PLAIN))
+    if way == "Domino":
+        return fix.select(pool, by_domino(world, "pool"), ADDED).ids
+    by: Any = "slices" if method == "directions" else "random" if way == "random" else "confidence"
+    ids = [found.id for found in audit.slices]
+    return errata.plan_selection(audit, pool, ADDED, slices=ids, by=by, seed=world.seed).ids
+
+
+def sides(world: World) -> Iterator[tuple[int, errata.Slice, dict[str, Any]]]:
+    """Of each direction in the bridge's space: the superclass, the slice, its captions."""
+    for found in world.audit("bridge").slices:
+        yield found.rule["scope"]["label"], found, next(e.data for e in found.explanations if e.kind == "captions")
+
+
+def captions(worlds: Sequence[World]) -> None:
+    """A class may lead whatever was cut, so that each is also counted where another of its superclass was."""
+    told: dict[str, list[list[bool]]] = {name: [] for name in ("all", *WORST)}
+    others: dict[str, list[bool]] = {name: [] for name in CLASSES}
+    for world in worlds:
+        for superclass, _, data in sides(world):
+            name, worst = world.cut[superclass], worst_class(world, superclass)
+            hard = [row["text"].rpartition(" ")[2] for row in data["hard"]]
+            low = data["hard"][hard.index(name)]["matches"]["interval"][0] if name in hard else 0.0
+            facts = [name in hard[:1], name in hard[:2], low > data["class_rate"]["error_rate"]]
+            for row in ("all", WORST[worst != world.cut_class(superclass)], name):
+                told.setdefault(row, []).append([*facts, CLASSES[worst] in hard[:2]])
+            for other, of in zip(CLASSES, VEHICLES, strict=True):
+                if of == superclass and other != name:
+                    others[other].append(other in hard[:2])
+    uncut = {"all": np.concatenate(list(others.values())), **others}
+    rows = [
+        [name, *(said(hits, len(each)) for hits in np.sum(each, axis=0)),
+         said(np.sum(uncut[name]), len(uncut[name])) if name in uncut else ""]
+        for name, each in told.items() if each
+    ]  # fmt: skip
+    head = ["hardest caption", "among the two hardest", "rows it matches fail more than the class"]
+    told_too = ["the class that errs most is among the two hardest", "among the two hardest where another was cut"]
+    table(["cut class", *head, *told_too], rows)
+
+
+def worst_class(world: World, superclass: int) -> int:
+    """The class of a superclass with most errors among test rows: what a direction should find, cut or not."""
+    test, fine = world.evaluation("test"), world.fine(world.roles["test"])
+    rates = [test.errors[fine == c].mean() * (VEHICLES[c] == superclass) for c in range(len(CLASSES))]
+    return int(np.argmax(rates))
+
+
+def flagged(worlds: Sequence[World]) -> None:
+    found = {ranking: [one for world in worlds for one in hardest(world, ranking)] for ranking in RANKINGS}
+    shares = {ranking: np.array([share for share, _ in each]) for ranking, each in found.items()}  # (directions, tops)
+    firsts = {ranking: np.array([first for _, first in each]) for ranking, each in found.items()}
+    errs_most = np.array(
+        [worst_class(world, label) == world.cut_class(label) for world in worlds for label in labels(world)]
+    )
+    for which, name in ((np.ones_like(errs_most), "all directions"), (errs_most, WORST[0]), (~errs_most, WORST[1])):
+        print(f"\n{name}: n = {which.sum()}")
+        rows = []
+        for ranking in RANKINGS:
+            more = shares[ranking][which] - shares["confidence"][which]
+            told = [*map(over_runs, shares[ranking][which].T), *(over_runs(more[:, i]) for i in (1, -1))]
+            rows.append([ranking, *told, *(f"{hits}" for hits in firsts[ranking][which].sum(axis=0))])
+        tops = [*map(str, TOP), "flagged"]
+        head = [f"share, {top}" for top in tops] + ["more than confidence, 100", "more, flagged"]
+        table(["ranking", *head, *(f"most frequent, {top}" for top in tops)], rows)
+
+
+def labels(world: World) -> list[int]:
+    """The superclass of each direction, in the audit's order."""
+    return [found.rule["scope"]["label"] for found in world.audit("bridge").slices]
+
+
+def hardest(world: World, ranking: str) -> Iterator[tuple[list[float], list[bool]]]:
+    """For each superclass: the cut class's share of the hardest test rows, and whether it is the most frequent."""
+    test, rank = world.roles["test"], hardness(world, ranking, "test")
+    audit = world.audit("bridge")
+    inside = errata.apply(audit, world.evaluation("test"))
+    for found in audit.slices:
+        superclass = found.rule["scope"]["label"]
+        own = np.flatnonzero(VEHICLES[world.fine(test)] == superclass)
+        fine = world.fine(test)[own[np.argsort(-rank[own], kind="stable")]]
+        tops = [fine[:k] for k in (*TOP, int((inside[found.id] >= found.threshold).sum()))]
+        cut = world.cut_class(superclass)
+        yield [float((top == cut).mean()) for top in tops], [bool(np.bincount(top).argmax() == cut) for top in tops]
+
+
+def selection(worlds: Sequence[World]) -> None:
+    found = {way: np.array([selected(world, way) for world in worlds]) for way in WAYS}
+    mine = found["directions, bridge"]
+    rows = []
+    for way, theirs in found.items():
+        more = [over_runs(column) for column in (mine - theirs).T[1:]] if theirs is not mine else ["", ""]
+        rows.append([way, f"{theirs[:, 0].mean():.0f}", *(over_runs(column) for column in theirs.T[1:]), *more])
+    told = ["of the cut classes", "their accuracy", "overall", "directions, bridge: more of theirs", "more overall"]
+    table([f"{ADDED} a superclass by", *told], rows)
+
+
+def selected(world: World, way: str) -> tuple[float, float, float]:
+    """Rows of the cut classes among those added; accuracy of the cut classes, and overall, when trained with them."""
+    added, test = chosen(world, way), world.roles["test"]
+    cut = [world.cut_class(0), world.cut_class(1)]
+    again = np.concatenate([world.roles["train"], added])
+    found = world.trained(again, test) if len(added) else world.seen()["test"]
+    right = found.probs.argmax(axis=1) == VEHICLES[world.fine(test)]
+    return np.isin(world.fine(added), cut).sum(), right[np.isin(world.fine(test), cut)].mean(), right.mean()
+
+
+def nearest(worlds: Sequence[World]) -> None:
+    """Of directions that have a caption on that side: not all have an easy one."""
+    curves: dict[str, list[list[float]]] = {"hard": [], "easy": []}
+    for world in worlds:
+        test = world.evaluation("test")
+        for superclass, _, data in sides(world):
+            own = np.flatnonzero(test.labels == superclass)
+            for side in [side for side in curves if data[side]]:
+                text = world.pictures.place_texts([data[side][0]["text"]])[0]
+                order = own[np.argsort(-(test.representations["bridge"][own] @ text), kind="stable")]
+                curves[side].append([float(1 - test.errors[order[:k]].mean()) for k in (*NEAREST, len(order))])
+    rows = [[side, *(over_runs(column) for column in np.transpose(curve))] for side, curve in curves.items()]
+    table(["caption", *(f"{k} nearest" for k in NEAREST), "all"], rows)
+
+
+def strength(worlds: Sequence[World]) -> None:
+    rows, found = [], []
+    for removed in REMOVED:
+        these = [replace(world, removed=removed, permutations=20) for world in worlds]
+        here = np.array([fact for world in these for fact in strengths(world)])
+        found += [(removed, *fact) for fact in here]
+        rows.append([f"{removed:.0%}", *(over_runs(column) for column in here.T)])
+    table(["removed", "strength", "its null", "accuracy of the cut class", "accuracy of the others"], rows)
+    removed, strong, _, cut, _ = np.transpose(found)
+    means = [np.mean(strong[removed == share]) for share in REMOVED]
+    print(f"\nSpearman of strength with the removed share: {spearmanr(means, REMOVED).statistic:.2f} of means, "
+          f"{spearmanr(strong, removed).statistic:.2f} of all {len(strong)} directions; "
+          f"with the accuracy of the cut class: {spearmanr(strong, cut).statistic:.2f}")  # fmt: skip
+
+
+def strengths(world: World) -> Iterator[tuple[float, float, float, float]]:
+    """For each superclass: strength, its null's mean, and test accuracy of the cut class and of the others."""
+    test, fine = world.evaluation("test"), world.fine(world.roles["test"])
+    for found in world.audit("bridge").slices:
+        superclass = found.rule["scope"]["label"]
+        cut, own = fine == world.cut_class(superclass), test.labels == superclass
+        facts = found.rule["strength"], found.rule["null"]["mean"]
+        yield *facts, 1 - test.errors[cut].mean(), 1 - test.errors[own & ~cut].mean()
+
+
+def runs(worlds: Sequence[World]) -> None:
+    others = {"itself": lambda world: said_by(world, 0), "a second run": lambda world: said_by(world, 100),
+              "a random forest of the pixels": forest}  # fmt: skip
+    rows = []
+    for name, predictions in others.items():
+        found = [fact for world in worlds for fact in carried(world, predictions(world))]
+        rows.append([name, *(over_runs(column) for column in np.transpose(found))])
+    told = ["error rate of flagged rows", "of the others", "AUC of the direction", "AUC of the first one's confidence"]
+    table(["errors of", *told], rows)
+
+
+def said_by(world: World, more: int) -> Array:
+    return world.seen(more=more)["test"].probs.argmax(axis=1)
+
+
+def forest(world: World) -> Array:
+    pixels, train = world.pictures.pixels, world.roles["train"]
+    model = RandomForestClassifier(200, random_state=world.seed)
+    model.fit(pixels[train].reshape(len(train), -1), VEHICLES[world.fine(train)])
+    return model.predict(pixels[world.roles["test"]].reshape(len(world.roles["test"]), -1))
+
+
+def carried(world: World, predictions: Array) -> Iterator[tuple[float, float, float, float]]:
+    """For each superclass: how well the first network's direction foretells these errors on test rows."""
+    audit, test = world.audit("bridge"), world.evaluation("test")
+    weights, doubt, errors = errata.apply(audit, test), fix.by_confidence(test), predictions != test.labels
+    for found in audit.slices:
+        own = test.labels == found.rule["scope"]["label"]
+        wrong, inside = errors[own], weights[found.id][own] >= found.threshold
+        areas = [roc_auc_score(wrong, values[own]) for values in (weights[found.id], doubt)]
+        yield wrong[inside].mean(), wrong[~inside].mean(), *areas
+
+
+STUDIES: dict[str, Callable[[Sequence[World]], None]] = {
+    "captions": captions, "flagged": flagged, "selection": selection, "nearest": nearest, "strength": strength,
+    "runs": runs,
+}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("studies", choices=list(STUDIES), nargs="+")
+    parser.add_argument("--rows", type=int, default=2000, help="to train on before any are cut, and in the pool")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--pairs", type=int, nargs="+", default=range(len(PAIRS)), help="of classes to cut, by number")
+    parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "errata-studies")
+    asked = parser.parse_args()
+    pictures = Pictures.read(asked.cache)
+    worlds = [World(pictures, seed, PAIRS[pair], asked.rows) for seed in asked.seeds for pair in asked.pairs]
+    for study in asked.studies:
+        STUDIES[study](worlds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,303 @@
+"""Failure directions on UTKFace, old or young, gender planted against age (the CelebA study of Jain et al. 2023).
+
+    python benchmarks/directions_faces.py flagged    how many of the flagged test rows are of the minority gender
+    python benchmarks/directions_faces.py ranking    its share of the hardest test rows, by ranking
+    python benchmarks/directions_faces.py strength   the direction's strength against the planted ratio
+    python benchmarks/directions_faces.py captions   what the hardest captions say, and what was measured of them
+    python benchmarks/directions_faces.py upweight   flagged training rows count twice, beside the oracle
+    python benchmarks/directions_faces.py runs       directions of one network on a second run and another architecture
+
+Four in five of the training rows are young women or old men. Directions come from validation rows, all numbers from
+test rows. --seeds: of split and network. Data: ERRATA_DATA, or ../shared/data beside the clone. Wants what
+benchmarks/bridge.py wants; what EfficientNet sees in 23,705 pictures and what each small network says is then in
+--cache. Several studies at once share their bridges. Exits 1 where a claim does not hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import spearmanr
+from sklearn.metrics import roc_auc_score
+
+import bridge as bridging
+import errata
+from bridge import said, table
+from errata import Captions, Evaluation, Slice, fix
+from errata.core.gaps import wilson
+from errata.explain.captions import Direction, caption_slice
+from errata.explain.view import View
+from errata.slicers import make
+from faces import CLASSES, EPOCHS, GENDERS, METHODS, OTHER, OWN, PLAIN, SPACES, WEIGHTS, Faces, World, bridge_of
+from trained import Recipe, over_runs
+
+Array = np.ndarray
+RECIPES = {
+    "confidence": PLAIN, "LfF": Recipe(EPOCHS, q=0.7), "JTT, 1 epoch": Recipe(1), "JTT, 2 epochs": Recipe(2),
+}  # fmt: skip
+OURS = ("directions, backbone", "directions, bridge", "directions, bridge, ridge")
+RANKINGS = (*OURS, *RECIPES, "Domino", "random")
+TOP = (50, 100, 200)
+RATIOS, SMALLER = range(1, 9), 1250  # training rows a class, the same for every ratio
+PERMUTATIONS = 20
+FACTOR = 2.0
+ATTRIBUTES = (
+    "with glasses", "with a smile", "with a beard", "with no beard", "with heavy makeup", "with long hair",
+    "with short hair", "with brown hair", "with blond hair", "with black hair", "with grey hair", "with a hat",
+    "with earrings", "with an oval face", "with a mouth that is slightly open",
+)  # fmt: skip
+WANTED, CORRELATED, COIN = 0.7, 0.9, 0.02  # flagged of the minority; Spearman; how far from .5 a null may lie
+
+
+def brief(hits: float, n: int) -> str:
+    low, high = wilson(hits, n)
+    return f"{hits / n:.3f} ({low:.2f} to {high:.2f})"
+
+
+def flagged(worlds: Sequence[World]) -> bool:
+    for world in worlds:
+        learnt, told = 1 - world.evaluation("train").errors.mean(), accuracies(world.evaluation("test"))
+        print(f"seed {world.seed}: right in training {learnt:.3f}, test minority {told[0]:.3f}, majority {told[1]:.3f}")
+    rows, shares = [], {}
+    for unbalanced in (False, True):
+        for space in SPACES:
+            counts = np.array([flagged_counts(replace(world, like_training=unbalanced), space) for world in worlds])
+            hits, n, there = counts.sum(axis=0)
+            by_seed = ", ".join(f"{share:.3f}" for share in counts[:, 0] / counts[:, 1])
+            way = "as training" if unbalanced else "balanced"
+            rows.append([space, way, said(hits, n), by_seed, said(hits, there)])
+            shares[space, unbalanced] = hits / n
+    table(["space", "validation", "minority among flagged", "by seed", "flagged among the minority"], rows)
+    base = np.concatenate([world.faces.minority[world.roles["test"]] for world in worlds])
+    wrong = np.concatenate([world.evaluation("test").errors for world in worlds])
+    print(f"\nminority among test rows: {said(base.sum(), len(base))}")
+    print(f"minority among the network's errors: {said(base[wrong].sum(), wrong.sum())}")
+    return min(shares["backbone", False], shares["bridge", False]) >= WANTED
+
+
+def flagged_counts(world: World, space: str) -> list[int]:
+    """Test rows that are flagged and of the minority, flagged, of the minority."""
+    hard, minority = world.decisions(space) < 0, world.faces.minority[world.roles["test"]]
+    return [(hard & minority).sum(), hard.sum(), minority.sum()]
+
+
+def accuracies(test: Evaluation) -> tuple[float, float, float]:
+    """Of the minority, of the majority, of all rows."""
+    right, minority = ~test.errors, test.metadata["minority"]
+    return float(right[minority].mean()), float(right[~minority].mean()), float(right.mean())
+
+
+def ranking(worlds: Sequence[World]) -> bool:
+    found = {name: np.sum([top_counts(world, name) for world in worlds], axis=0) for name in RANKINGS}
+    asked = [len(worlds) * k for _ in CLASSES for k in TOP]
+    rows = [[name, *(brief(hits, n) for hits, n in zip(counts, asked, strict=True))] for name, counts in found.items()]
+    table(["ranking", *(f"{name}, top {k}" for name in CLASSES for k in TOP)], rows)
+    print(f"\nn: {len(worlds)} seeds times K")
+    others = [name for name in RANKINGS if name not in OURS]
+    lost = {mine: [name for name in others if (found[mine] <= found[name]).any()] for mine in OURS}
+    for mine, names in lost.items():
+        print(f"{mine}: not above at every K in both classes: {', '.join(names) or 'none'}")
+    return not lost[OURS[0]]
+
+
+def top_counts(world: World, name: str) -> list[int]:
+    """Rows of the minority among the K hardest test rows of each class."""
+    test, hardness, counts = world.evaluation("test"), hardnesses(world, name), []
+    for label in range(len(CLASSES)):
+        own = np.flatnonzero(test.labels == label)
+        minority = test.metadata["minority"][own[np.argsort(-hardness[own], kind="stable")]]
+        counts += [int(minority[:k].sum()) for k in TOP]
+    return counts
+
+
+def hardnesses(world: World, name: str) -> Array:
+    """(n,) of test rows, larger where they are held to be harder."""
+    if name in OURS:
+        return -world.decisions(name.partition(", ")[2])
+    if name == "Domino":
+        return by_domino(world)
+    if name == "random":
+        return fix.by_chance(world.evaluation("test"), world.seed)
+    return fix.by_confidence(world.evaluation("test", found=world.seen(RECIPES[name])))
+
+
+def by_domino(world: World) -> Array:
+    """The weight in the two slices of a row's class; label and prediction count ten times, as published."""
+    searched, test = world.evaluation("validation"), world.evaluation("test")
+    weights = np.zeros(len(test))
+    for label in range(len(CLASSES)):
+        own = test.labels == label
+        domino = make("domino:as_published", seed=world.seed, options={"slices": 2})
+        domino.fit(searched.rows(searched.labels == label))
+        weights[own] = domino.membership(test.rows(own)).sum(axis=1)
+    return weights
+
+
+def strength(worlds: Sequence[World]) -> bool:
+    rows, means = [], []
+    for ratio in RATIOS:
+        planted = [replace(world, ratio=ratio, size=SMALLER) for world in worlds]
+        facts = np.array([fact for world in planted for fact in strengths(world)])
+        means.append(facts.mean(axis=0))
+        rows.append([ratio, *(over_runs(column) for column in facts.T)])
+    told = [f"{space}: {name}" for space in SPACES[:2] for name in ("strength", "its null")]
+    table(["ratio", *told, "accuracy of the minority"], rows)
+    curves = np.transpose(means)
+    rises = [float(spearmanr(RATIOS, curves[j]).statistic) for j in (0, 2)]
+    off = float(np.abs(curves[[1, 3]] - 0.5).max())
+    print(f"\nSpearman of mean strength with the ratio, n = 8: backbone {rises[0]:.2f}, bridge {rises[1]:.2f}")
+    print(f"largest distance of a mean null from .5: {off:.3f}")
+    return min(rises) >= CORRELATED and off <= COIN
+
+
+def strengths(world: World) -> Iterator[list[float]]:
+    """For each class: strength and the mean of its null in two spaces, test accuracy of the minority."""
+    test, slicers = world.evaluation("test"), [world.directions(space, PERMUTATIONS) for space in SPACES[:2]]
+    for label in range(len(CLASSES)):
+        rules = [rule for slicer in slicers for rule in slicer.rules_ if rule["scope"]["label"] == label]
+        facts = [value for rule in rules for value in (rule["strength"], rule["null"]["mean"])]
+        yield [*facts, 1 - float(test.errors[(test.labels == label) & test.metadata["minority"]].mean())]
+
+
+def captions(worlds: Sequence[World]) -> bool:
+    named = {}
+    for space in (*METHODS, WEIGHTS):
+        print(f"\n{space}. Man or woman of test rows: {', '.join(told_gender(world, space) for world in worlds)}")
+        found = [(world, *one) for world in worlds for one in captioned(world, space)]
+        rows = [row for world, label, data in found for row in caption_rows(world, label, data)]
+        head = ["seed", "class", "its error rate", "side", "caption", "score", "coverage", "precision", "error rate"]
+        table(head, rows)
+        named[space] = [f" {GENDERS[label]}" in data["hard"][0]["text"] for _, label, data in found if data["hard"]]
+        print(f"\nhardest caption names the minority gender: {sum(named[space])} of {len(found)} directions")
+    return len(named["bridge"]) == len(CLASSES) * len(worlds) and all(named["bridge"])
+
+
+def told_gender(world: World, space: str) -> str:
+    test, names = world.roles["test"], bridging.sentences(errata.reference_captions(GENDERS))
+    found = bridge_of(world.faces, world.seed, space)
+    score = found.zero_shot(world.faces.features[test], (~world.faces.male[test]).astype(int), names)
+    return said(score.accuracy * score.n, score.n)
+
+
+def caption_rows(world: World, label: int, data: dict[str, Any]) -> Iterator[list[Any]]:
+    rate = data["class_rate"]
+    for side, one in [("hard", one) for one in data["hard"][:2]] + [("easy", one) for one in data["easy"][:1]]:
+        found = one["matches"]
+        rates = [f"{brief(hits, n)}, n = {n}" for hits, n in (found["covers"], found["precise"])]
+        failed = f"{brief(found['errors'], found['n'])}, n = {found['n']}"
+        told = [CLASSES[label], brief(rate["errors"], rate["n"]), side, one["text"], f"{one['score']:.2f}"]
+        yield [world.seed, *told, *rates, failed]
+
+
+def captioned(world: World, space: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """For each class its captions: directions and thresholds from validation rows, measured on test rows."""
+    slicer, parts = world.directions(space), [world.evaluation(role, space) for role in ("validation", "test")]
+    both = Evaluation(
+        labels=np.concatenate([part.labels for part in parts]), probs=np.concatenate([part.probs for part in parts]),
+        representations={space: np.concatenate([part.representations[space] for part in parts])}, class_names=CLASSES,
+    )  # fmt: skip
+    texts = errata.caption_candidates(("person", *GENDERS), adjectives=CLASSES, prepositions=ATTRIBUTES)
+    placed = bridge_of(world.faces, world.seed, space).transform_texts(bridging.sentences(texts))
+    references = errata.reference_captions([f"{name} person" for name in CLASSES])
+    candidates = Captions(texts, placed, space, references=references)
+    weights, searched = slicer.membership(both), np.arange(len(both)) < len(parts[0])
+    for j, rule in enumerate(slicer.rules_):
+        label, cut = rule["scope"]["label"], slicer.thresholds_[j]
+        found = Slice(f"s{j}", slicer.name, "", "not confirmed", cut, rule, weights[:, j], column=j)
+        view = View(found, both, found.members, (both.labels == label) & ~found.members, searched)
+        direction = Direction.of(found, slicer.to_state().arrays)
+        yield label, dict(caption_slice(view, candidates, direction).data)
+
+
+def upweight(worlds: Sequence[World]) -> bool:
+    own = [world.decisions(OWN, "train") < 0 for world in worlds]
+    print(f"training rows flagged in the own layer: {said(np.sum(own), np.size(own))}")
+    before = np.array([accuracies(world.evaluation("test")) for world in worlds])
+    rows, gains = [["nothing", "", *(over_runs(column) for column in before.T), "", ""]], {}
+    for way in ("directions, bridge", "random", "oracle"):
+        chosen = [to_upweight(world, way) for world in worlds]
+        after = np.array([accuracies(retrained(*pair)) for pair in zip(worlds, chosen, strict=True)])
+        gained = (after - before).T
+        gains[way] = gained[0].mean()
+        hits = sum(int((some & minority(world)).sum()) for world, some in zip(worlds, chosen, strict=True))
+        rows.append(
+            [way, said(hits, np.sum(chosen)), *(over_runs(column) for column in (*after.T, gained[0], gained[2]))]
+        )
+    head = ["upweighted", "minority among them", "accuracy: minority", "majority", "all", "gain: minority", "gain: all"]
+    table(head, rows)
+    return bool(gains["directions, bridge"] > gains["random"])
+
+
+def minority(world: World) -> Array:
+    return world.faces.minority[world.roles["train"]]
+
+
+def to_upweight(world: World, way: str) -> Array:
+    """(n,) bool: training rows that shall count twice."""
+    if way == "oracle":
+        return minority(world)
+    hard = world.decisions("bridge", "train") < 0
+    return np.random.default_rng(world.seed).permutation(hard) if way == "random" else hard
+
+
+def retrained(world: World, chosen: Array) -> Evaluation:
+    """Test rows of a network trained with some rows counted twice."""
+    train = world.evaluation("train")
+    weights = fix.upweight(train, chosen, FACTOR).weights_of(train)
+    return world.evaluation("test", found=world.seen(PLAIN, weights=weights))
+
+
+def runs(worlds: Sequence[World]) -> bool:
+    others = {"itself": (PLAIN, 0), "a second run": (PLAIN, 1000), "another architecture": (OTHER, 0)}
+    rows, held = [], []
+    for name, (recipe, more) in others.items():
+        found = np.array([fact for world in worlds for fact in carried(world, recipe, world.seed + more)])
+        hard, easy = np.split(found[:, :4].sum(axis=0).astype(int), 2)
+        rows.append([name, said(*hard), said(*easy), *(over_runs(column) for column in found.T[4:])])
+        held.append(wilson(*hard)[0] > wilson(*easy)[1])
+    told = ["error rate of flagged rows", "of the others", "AUC of the direction", "AUC of the first one's confidence"]
+    table(["errors of", *told], rows)
+    return all(held)
+
+
+def carried(world: World, recipe: Recipe, seed: int) -> Iterator[list[float]]:
+    """For each class how the first network's direction foretells another's errors on test rows: counts, then areas."""
+    first, other = world.evaluation("test"), world.evaluation("test", found=world.seen(recipe, seed))
+    hardness, doubt = -world.decisions("backbone"), fix.by_confidence(first)
+    for label in range(len(CLASSES)):
+        own = other.labels == label
+        wrong, hard = other.errors[own], hardness[own] > 0
+        areas = [float(roc_auc_score(wrong, values[own])) for values in (hardness, doubt)]
+        yield [wrong[hard].sum(), hard.sum(), wrong[~hard].sum(), (~hard).sum(), *areas]
+
+
+STUDIES: dict[str, Callable[[Sequence[World]], bool]] = {
+    "flagged": flagged, "ranking": ranking, "strength": strength, "captions": captions, "upweight": upweight,
+    "runs": runs,
+}  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("study", choices=STUDIES, nargs="+")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "errata-studies")
+    asked = parser.parse_args()
+    faces = Faces.read(asked.cache)
+    worlds = [World(faces, seed) for seed in asked.seeds]
+    held = []
+    for study in asked.study:
+        held.append(STUDIES[study](worlds))
+        print(f"\n{study}: {'holds' if held[-1] else 'DOES NOT HOLD'}\n", flush=True)
+    return 0 if all(held) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,164 @@
+"""UTKFace, old or young, with gender planted against age: rows, bridges, networks and directions for the studies.
+
+Old: 45 and over; young: 12 to 30. Old women and young men are the minority of their class.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from PIL import Image
+
+import bridge as bridging
+import errata
+from bridge import kept
+from errata import Bridge, Evaluation
+from errata.bench.tables import data_folder
+from errata.slicers.directions import Directions
+from trained import Recipe, Seen, seen_by
+
+Array = np.ndarray
+CLASSES = ("young", "old")
+GENDERS = ("man", "woman")  # the minority of each class
+PX, BACKBONE_PX = 48, 128  # as the small network sees faces, and as EfficientNet does
+TEST, CAPTIONED = 0.25, 150  # of each of the four groups: share to test, rows with captions
+VALIDATION = {False: (700, 700), True: (800, 200)}  # rows of majority and minority in a class; True: as in training
+RATIO, SIZE = 4, 2500  # majority to minority in training, and training rows a class
+EPOCHS = 8
+PLAIN, OTHER = Recipe(EPOCHS), Recipe(4, architecture="resnet18-slim")
+METHODS: dict[str, Any] = {"bridge": "cca", "bridge, ridge": "ridge"}
+WEIGHTS = "bridge, ImageNet weights"
+OWN = "own layer"
+SPACES = ("backbone", *METHODS, WEIGHTS, OWN)
+
+
+@dataclass(frozen=True, eq=False)
+class Faces:
+    """All of UTKFace, in its own order."""
+
+    pixels: Array  # (n, 48, 48, 3) bytes
+    features: Array  # (n, 1280)
+    ages: Array  # (n,)
+    male: Array  # (n,) bool
+    folder: Path
+
+    @classmethod
+    def read(cls, folder: Path) -> Faces:
+        rows = pd.read_parquet(data_folder() / "utkface64.parquet")
+        pixels = kept(folder / f"utkface-pixels-{PX}px.npy", lambda: np.stack([_small(data) for data in rows.image]))
+        seen = partial(bridging.seen, rows.image.tolist(), BACKBONE_PX)
+        features = kept(folder / f"utkface-{BACKBONE_PX}px.npy", seen)
+        return cls(pixels, features, rows.age.to_numpy(), (rows.gender == "male").to_numpy(), folder)
+
+    @cached_property
+    def labels(self) -> Array:
+        """(n,) index in CLASSES, -1 for other ages."""
+        return np.select([self.ages >= 45, (self.ages >= 12) & (self.ages <= 30)], [1, 0], -1)
+
+    @cached_property
+    def minority(self) -> Array:
+        """(n,) bool: old women and young men."""
+        return np.where(self.labels == 1, ~self.male, (self.labels == 0) & self.male)
+
+    def captions(self, row: int) -> list[str]:
+        """What somebody might write under a picture, in more words and in fewer."""
+        age = self.ages[row]
+        child, adult = ("boy", "man") if self.male[row] else ("girl", "woman")
+        word = "young" if age <= 30 else "middle-aged" if age < 45 else "old"
+        if age < 12:
+            phrases = [f"baby {child}", "baby", child] if age < 3 else [child, "child"]
+        else:
+            phrases = [f"{word} {adult}", f"{word} person", adult]
+        return errata.reference_captions([*phrases, "person"])
+
+
+def _small(data: bytes) -> Array:
+    return np.asarray(Image.open(io.BytesIO(data)).convert("RGB").resize((PX, PX), Image.Resampling.BOX))
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """One split with a planted ratio, what networks trained in it say, and the directions of the first of them."""
+
+    faces: Faces
+    seed: int
+    ratio: int = RATIO
+    size: int = SIZE  # training rows a class
+    like_training: bool = False  # whether validation rows are as unbalanced as training rows
+
+    @cached_property
+    def roles(self) -> dict[str, Array]:
+        """Row numbers; no row has two roles. Captioned are also all faces that are neither young nor old."""
+        rng, faces = np.random.default_rng(self.seed), self.faces
+        roles: dict[str, list[Array]] = {"test": [], "captioned": [np.flatnonzero(faces.labels < 0)]}
+        roles |= {"train": [], "validation": []}
+        for label in range(len(CLASSES)):
+            for minority in (False, True):
+                rows = rng.permutation(np.flatnonzero((faces.labels == label) & (faces.minority == minority)))
+                learnt = round(self.size / (self.ratio + 1) * (1 if minority else self.ratio))
+                counts = round(TEST * len(rows)), CAPTIONED, learnt, VALIDATION[self.like_training][minority]
+                assert sum(counts) <= len(rows), (label, minority, counts)
+                for role, part in zip(roles, np.split(rows, np.cumsum(counts)), strict=False):
+                    roles[role].append(part)
+        return {role: np.concatenate(parts) for role, parts in roles.items()}
+
+    def seen(self, recipe: Recipe, seed: int | None = None, weights: Array | None = None) -> Seen:
+        """What a network trained on the training rows says of all old and young faces, in their order."""
+        learnt = self.roles["train"]
+        # The other architecture is slow: a ninth of the pixels.
+        pixels = self.faces.pixels[:, ::3, ::3] if recipe == OTHER else self.faces.pixels
+        return seen_by(
+            self.faces.folder, recipe, (pixels[learnt], self.faces.labels[learnt]), pixels[self.faces.labels >= 0],
+            seed=self.seed if seed is None else seed, weights=weights,
+        )  # fmt: skip
+
+    @cached_property
+    def first(self) -> Seen:
+        return self.seen(PLAIN)
+
+    def evaluation(self, role: str, space: str = "backbone", found: Seen | None = None) -> Evaluation:
+        """found: what a network says; the first one where left out."""
+        faces, rows, found = self.faces, self.roles[role], found or self.first
+        at = (np.cumsum(faces.labels >= 0) - 1)[rows]  # among old and young faces
+        placed = found.hidden[at] if space == OWN else placed_in(faces, self.seed, space)[rows]
+        return Evaluation(
+            labels=faces.labels[rows], probs=found.probs[at], ids=rows, class_names=CLASSES,
+            representations={space: placed}, metadata={"minority": faces.minority[rows]},
+        )  # fmt: skip
+
+    def directions(self, space: str, permutations: int = 0) -> Directions:
+        """Fitted to the validation rows."""
+        slicer = Directions(slices=None, permutations=permutations, representation=space, seed=self.seed)
+        return slicer.fit(self.evaluation("validation", space), train=self.evaluation("train", space))
+
+    def decisions(self, space: str, role: str = "test") -> Array:
+        """(n,) signed distance from the boundary of a row's class, negative where it is hard."""
+        return self.directions(space).decisions(self.evaluation(role, space)).sum(axis=1)
+
+
+@cache
+def bridge_of(faces: Faces, seed: int, space: str) -> Bridge:
+    """From captioned rows, which no ratio moves; or from the classifier's weights alone."""
+    roles = World(faces, seed).roles
+    if space == WEIGHTS:
+        names = pd.read_csv(data_folder() / "imagenet_classes.csv").sort_values("label").name
+        weights = bridging.network()._fc.weight.detach().numpy()
+        plain = Bridge.from_weights(weights, bridging.sentences(names), method="cca")
+        return plain.recentred(faces.features[roles["train"]])
+    rows, texts = zip(*((row, text) for row in roles["captioned"] for text in faces.captions(row)), strict=True)
+    known, labels = np.unique(texts, return_inverse=True)
+    return Bridge.fit(faces.features[list(rows)], bridging.sentences(known), labels, method=METHODS[space])
+
+
+@cache
+def placed_in(faces: Faces, seed: int, space: str) -> Array:
+    """(n, d) all faces in a space that no network of the study has a part in."""
+    if space == "backbone":
+        return faces.features
+    return bridge_of(faces, seed, space).transform_images(faces.features)

@@ -1,0 +1,73 @@
+"""Small networks for the studies, each kept in a cache under a name made of all that it was trained with."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.special import softmax
+from scipy.stats import t as student
+
+from errata.train import fit, generalised_cross_entropy, network, outputs
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a network is trained. q: of generalised cross-entropy; left out, cross-entropy."""
+
+    epochs: int
+    batch: int = 128
+    lr: float = 3e-3
+    q: float | None = None
+    architecture: str = "small"
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What a trained network says of rows it was asked about."""
+
+    probs: Array  # (n, k)
+    hidden: Array  # (n, d) its last layer's input
+
+
+def seen_by(
+    folder: Path,
+    recipe: Recipe,
+    rows: tuple[Array, Array],
+    asked: Array,
+    *,
+    seed: int,
+    weights: Array | None = None,
+) -> Seen:
+    """rows: pictures (n, px, px, 3) and labels (n,) to train on. asked: pictures to read the trained network on."""
+    path = folder / "networks" / f"{_digest(recipe, *rows, asked, seed, weights)}.npz"
+    if not path.exists():
+        pixels, labels = rows
+        model = network(recipe.architecture, px=pixels.shape[1], outputs=int(labels.max()) + 1, seed=seed)
+        loss = None if recipe.q is None else generalised_cross_entropy(recipe.q)
+        settings = {"epochs": recipe.epochs, "batch": recipe.batch, "lr": recipe.lr}
+        fit(model, pixels, labels, seed=seed, weights=weights, loss=loss, device="cpu", **settings)
+        logits, hidden = outputs(model, asked, device="cpu")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(path, probs=softmax(logits.astype(np.float64), axis=1), hidden=hidden)
+    with np.load(path, allow_pickle=False) as file:
+        return Seen(file["probs"], file["hidden"])
+
+
+def _digest(*parts: object) -> str:
+    digest = hashlib.blake2b(digest_size=12)
+    for part in parts:
+        digest.update(np.ascontiguousarray(part) if isinstance(part, np.ndarray) else repr(part).encode())
+    return digest.hexdigest()
+
+
+def over_runs(values: Sequence[float], digits: int = 3) -> str:
+    """The mean over runs and its 95% interval by Student's t."""
+    mean, n = float(np.mean(values)), len(values)
+    half = float(student.ppf(0.975, n - 1) * np.std(values, ddof=1) / np.sqrt(n))
+    return f"{mean:.{digits}f} ({mean - half:.{digits}f} to {mean + half:.{digits}f}, n = {n})"
