@@ -196,10 +196,10 @@ def test_many_may_open_at_once(place: str) -> None:
     assert opened == [1] * 6
 
 
-def test_a_file_that_somebody_reads_is_waited_for(tmp_path: Path) -> None:
-    """While it is not yet in WAL: that step does not wait by itself."""
+def test_a_file_that_somebody_begins_to_write_is_waited_for(tmp_path: Path) -> None:
+    """While it is not yet in WAL: for that step SQLite does not wait by itself."""
     other = sqlite3.connect(tmp_path / "records.sqlite", isolation_level=None, check_same_thread=False)
-    other.executescript("CREATE TABLE x (y); BEGIN; SELECT * FROM x")
+    other.executescript("CREATE TABLE x (y); BEGIN IMMEDIATE")
     with pytest.raises(InputError, match=r"cannot be opened as records \(database is locked\)"):
         Records(tmp_path, fingerprint="f00d", patience=0.1)
     threading.Timer(0.3, other.rollback).start()
