@@ -451,7 +451,8 @@ def test_demo_trains_a_network_with_a_blindspot_where_nothing_else_is_said(
     words = " ".join(done.out.split())
     assert re.search(r"- square present, .*: found and confirmed as s1 by (domino|gmm)", words)
     assert [share for what, share in heard if what == "training a small network"] == pytest.approx([0, 1 / 3, 2 / 3, 1])
-    assert heard[-1] == ("gmm", 1.0)
+    assert ("gmm", 1.0) in heard
+    assert heard[-1] == ("map", 1.0)
 
 
 def test_the_bar_says_the_time_left_after_one_step(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from ..core import Audit, Explanation
 from .place import place
 
+LANDMARKS = 1_000  # rows that t-SNE places; the others lie between them
 FULL = 32_767  # places are whole numbers of two bytes: a screen has fewer pixels
 
 
@@ -28,7 +29,7 @@ def draw_map(
     name = representation or _of_slices(audit)
     if name is None:
         return audit
-    xy = place(audit.evaluation, name, seed=seed, progress=progress)
+    xy = place(audit.evaluation, name, seed=seed, landmarks=LANDMARKS, progress=progress)
     places = np.round(np.clip(xy, -1, 1) * FULL).astype("<i2")
     data = {"representation": name, "n": len(places), "xy": b64encode(places.tobytes()).decode()}
     kept = tuple(one for one in audit.explanations if one.kind != "map")
