@@ -277,23 +277,26 @@ def hardest(world: World, ranking: str) -> Iterator[tuple[list[float], list[bool
 
 def selection(worlds: Sequence[World]) -> None:
     found = {way: np.array([selected(world, way) for world in worlds]) for way in WAYS}
-    mine = found["directions, bridge"]
-    rows = []
+    errs_most = np.array([[worst_class(world, s) == world.cut_class(s) for s in (0, 1)] for world in worlds])
+    mine, rows = found["directions, bridge"], []
     for way, theirs in found.items():
-        more = [over_runs(column) for column in (mine - theirs).T[1:]] if theirs is not mine else ["", ""]
-        rows.append([way, f"{theirs[:, 0].mean():.0f}", *(over_runs(column) for column in theirs.T[1:]), *more])
+        more = mine - theirs
+        one_each = theirs[:, 1:3].mean(axis=1), theirs[:, 3]
+        gains = more[:, 1:3].mean(axis=1), more[:, 3], more[:, 1:3][errs_most], more[:, 1:3][~errs_most]
+        rows.append([way, f"{theirs[:, 0].mean():.0f}", *map(over_runs, one_each), *map(over_runs, gains)])
     told = ["of the cut classes", "their accuracy", "overall", "directions, bridge: more of theirs", "more overall"]
-    table([f"{ADDED} a superclass by", *told], rows)
+    table([f"{ADDED} a superclass by", *told, *(f"more of theirs: {name}" for name in WORST)], rows)
 
 
-def selected(world: World, way: str) -> tuple[float, float, float]:
-    """Rows of the cut classes among those added; accuracy of the cut classes, and overall, when trained with them."""
+def selected(world: World, way: str) -> tuple[float, float, float, float]:
+    """Rows of the cut classes among those added; when trained with them, accuracy of each cut class, and overall."""
     added, test = chosen(world, way), world.roles["test"]
     cut = [world.cut_class(0), world.cut_class(1)]
     again = np.concatenate([world.roles["train"], added])
     found = world.trained(again, test) if len(added) else world.seen()["test"]
     right = found.probs.argmax(axis=1) == VEHICLES[world.fine(test)]
-    return np.isin(world.fine(added), cut).sum(), right[np.isin(world.fine(test), cut)].mean(), right.mean()
+    first, second = (right[world.fine(test) == each].mean() for each in cut)
+    return np.isin(world.fine(added), cut).sum(), first, second, right.mean()
 
 
 def nearest(worlds: Sequence[World]) -> None:

@@ -53,8 +53,9 @@ class Digits:
     @classmethod
     def read(cls, folder: Path, space: str) -> Digits:
         with np.load(data_folder() / "mnist.npz", allow_pickle=False) as file:
-            grey = np.concatenate([file["x_train"][:ROWS], file["x_test"]])
-            digit = np.concatenate([file["y_train"][:ROWS], file["y_test"]])
+            some = np.random.default_rng(0).permutation(len(file["y_train"]))[:ROWS]  # the file goes digit by digit
+            grey = np.concatenate([file["x_train"][some], file["x_test"]])
+            digit = np.concatenate([file["y_train"][some], file["y_test"]])
         pixels = np.zeros((2, *grey.shape, 3), dtype=np.uint8)
         pixels[0, ..., 0], pixels[1, ..., 1] = grey, grey
         flat = pixels.reshape(-1, *pixels.shape[2:])
