@@ -14,8 +14,9 @@ from sklearn.metrics import average_precision_score
 import errata
 from errata.core import Captions, Evaluation, InputError, MissingExtra, Source
 from errata.core.gaps import wilson
+from errata.core.hypothesis import SHARES
 from errata.explain import caption_candidates, explain, hyponyms, phrases, reference_captions
-from errata.explain.captions import SHARES, Direction, caption_scores, mentions
+from errata.explain.captions import Direction, caption_scores, mentions
 
 N, D = 1600, 8
 AXIS = np.eye(D)  # 0 dog, 1 cat, 2 snow, 3 grass, 4 night, 5 indoors

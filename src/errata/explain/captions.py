@@ -15,13 +15,13 @@ import numpy as np
 
 from ..core import Array, Captions, Evaluation, Explanation, Slice
 from ..core.gaps import wilson
+from ..core.hypothesis import nearest_share
 from ..core.rows import unit
 from .descriptions import retrieval, unit_products
 from .tokens import WORD
 from .view import View, description, outcome
 
 MOST = 5  # on each side
-SHARES = (0.05, 0.1, 0.2, 0.3, 0.5)  # of a class that may count as matching a caption
 ACROSS = 0.6  # of the way to another class's reference: halfway would leave out half of what names no class at all
 
 Way = Literal["difference", "published"]
@@ -170,19 +170,9 @@ def _matches(view: View, cosines: Array, side: str) -> dict[str, Any]:
     assert view.evaluation.errors is not None
     among = view.searched & (view.inside | view.rest)
     bad = view.evaluation.errors if side == "hard" else ~view.evaluation.errors
-    share, cut = _cut(cosines[among], bad[among])
+    share, cut = nearest_share(cosines[among], bad[among])
     told = description(view, cosines >= cut)
     return {"share": share, "cosine": cut, **told, "interval": wilson(told["errors"], told["n"])}
-
-
-def _cut(cosines: Array, bad: Array) -> tuple[float, float]:
-    """The share of rows, and the cosine that they reach, with the largest sqrt(n) (rate - rate of all): neither a few
-    rows that happen to be bad, nor so many that they are like all."""
-    order = np.argsort(-cosines, kind="stable")
-    counts = np.array([max(1, round(share * len(order))) for share in SHARES])
-    beyond = np.cumsum(bad[order] - bad.mean())[counts - 1] / np.sqrt(counts)
-    best = int(np.argmax(beyond))
-    return SHARES[best], float(cosines[order[counts[best] - 1]])
 
 
 def _rate(evaluation: Evaluation, rows: Array) -> dict[str, Any]:
