@@ -44,19 +44,44 @@ def serve(
     from .app.guard import LOOPBACK, checked
     from .app.server import create_app
     from .cli import with_map
+    from .store import is_run
     from .workflow import load
 
     if token is not None:
         checked(token)  # before the long work
     elif host not in LOOPBACK:
         token = secrets.token_urlsafe(16)
+    hosts = None if host in EVERY else (*LOOPBACK, host.lower())
+    if is_run(folder):
+        _serve_run(folder, database, hosts, token, (host, port))
+        return
     audit = with_map(load(folder))
     compared = tuple((_short(other, others), load(other)) for other in others)
     names = {found.id: found.name for found in audit.slices}
     with Records(database or folder, fingerprint=audit.evaluation.fingerprint, slices=names) as records:
-        hosts = None if host in EVERY else (*LOOPBACK, host.lower())
-        app = create_app(audit, records, hosts=hosts, token=token, others=compared)
+        app = create_app(audit, records, hosts=hosts, token=token, others=compared, questionnaire=_questionnaire())
         _run(app, host, port, token)
+
+
+def _serve_run(
+    folder: Path, database: str | None, hosts: tuple[str, ...] | None, token: str | None, where: tuple[str, int]
+) -> None:
+    """The regions of `errata defuse`, to label."""
+    from .app.regions import create_app
+    from .region_pages import Watched
+
+    with _records(folder, database) as records:
+        load = Watched(folder, records)
+        load()  # a folder that cannot be read is said before the server starts
+        _run(create_app(load, records, hosts=hosts, token=token), *where, token)
+
+
+def _questionnaire() -> Any:
+    """Barlow's: what is asked and what an answer may be are known to `explain`, which the app does not know."""
+    from .app.questions import Questionnaire
+    from .explain import questionnaire
+
+    return Questionnaire(questionnaire.form(), questionnaire.checked)
 
 
 def _short(folder: Path, others: list[Path]) -> str:
@@ -83,12 +108,13 @@ def _run(app: Any, host: str, port: int, token: str | None) -> None:
 @people.command("import")
 def import_annotations(
     folder: Dir,
-    source: Annotated[Path, typer.Argument(metavar="FILE", help="What a saved page downloaded.")],
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="What a page downloaded.")],
     database: Where = None,
 ) -> None:
-    """Add the answers of a saved page; a second time adds nothing."""
+    """Add the answers that a page downloaded; a second time adds nothing."""
     with _records(folder, database) as records:
-        typer.echo(f"{records.import_annotations(source).new:,} answers added")
+        added = records.import_annotations(source, check=_questionnaire().checked)
+    typer.echo(f"{added.new:,} answers added")
 
 
 @people.command("export")
@@ -114,8 +140,13 @@ def _records(folder: Path, database: str | None) -> Any:
 
     require("sqlalchemy", "app")
     from .app import Records
+    from .region_pages import load_run
+    from .store import is_run
     from .workflow import load
 
+    if is_run(folder):
+        run = load_run(folder)
+        return Records(database or folder, fingerprint=run.fingerprint, slices=dict(run.names))
     audit = load(folder)
     names = {found.id: found.name for found in audit.slices}
     return Records(database or folder, fingerprint=audit.evaluation.fingerprint, slices=names)

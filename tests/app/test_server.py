@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 from base64 import b64decode
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -16,18 +15,16 @@ from urllib.parse import quote
 import httpx
 import numpy as np
 import pytest
+from asking import PAGE, Ask, opened, sentence
 from PIL import Image
 
 from errata.app import Records, Unavailable
 from errata.app.rows import MOST_DRAWN
-from errata.app.server import create_app
 from errata.collect.media import ImageBytes
 from errata.core import Audit, Evaluation
 from served import audited, pictured, tiled, written
 
-Ask = Callable[..., httpx.Response]
 LOOP = [[-1.2, -1.2], [0.1, -1.2], [0.3, 0.4], [-0.2, 0.9], [-1.2, 0.2]]
-PAGE = {"accept": "text/html"}
 
 
 def inside(loop: Any, xy: Any) -> Any:
@@ -41,21 +38,6 @@ def inside(loop: Any, xy: Any) -> Any:
 def places(audit: Audit) -> Any:
     told = next(one.data for one in audit.explanations if one.kind == "map")
     return np.frombuffer(b64decode(told["xy"]), "<i2").reshape(-1, 2) / 32_767
-
-
-def opened(audit: Audit, folder: Path, **more: Any) -> tuple[Records, Ask]:
-    records = Records(folder, fingerprint="f", slices={found.id: found.name for found in audit.slices})
-    app = create_app(audit, records, **more)
-
-    def ask(method: str, path: str, **given: Any) -> httpx.Response:
-        async def go() -> httpx.Response:
-            way = httpx.ASGITransport(app=app, raise_app_exceptions=False)
-            async with httpx.AsyncClient(transport=way, base_url="http://127.0.0.1") as client:
-                return await client.request(method, path, **given)
-
-        return asyncio.run(go())
-
-    return records, ask
 
 
 @pytest.fixture(scope="module")
@@ -90,12 +72,6 @@ def records(both: tuple[Records, Ask]) -> Records:
 @pytest.fixture(scope="module")
 def text_audit() -> Audit:
     return audited(written(400))
-
-
-def sentence(got: httpx.Response) -> str:
-    told = got.json()["detail"]
-    assert isinstance(told, str)
-    return told
 
 
 # Pages
@@ -553,7 +529,7 @@ def test_a_loop_is_kept_as_a_slice_drawn_by_hand(ask: Ask, records: Records, aud
     assert set(records.drawn()[0].items) == set(audit.evaluation.row_ids[within].tolist())
     page = ask("GET", "/curate").text
     assert "mine &lt;i&gt;" in page
-    assert f"{within.sum()} rows, by Ada" in page
+    assert f'<td class="num">{within.sum()}</td><td>Ada</td><td>Undecided</td>' in page
     got = ask("POST", "/api/drawn", json={"loop": [[5, 5], [6, 5], [6, 6]], "name": "empty", "person": "Ada"})
     assert "needs at least one row" in sentence(got)
 
@@ -605,7 +581,7 @@ def test_the_api_is_documented(ask: Ask) -> None:
     assert set(told["paths"]) == {
         "/api/map", "/api/lasso", "/api/guess", "/api/rows/{row}", "/api/queues/{queue}", "/api/annotations",
         "/api/annotations/{key}/undo", "/api/decisions", "/api/edits", "/api/drawn", "/api/export.json",
-        "/api/accepted",
+        "/api/accepted", "/api/overlap", "/api/questionnaire/{queue}", "/api/guesses",
     }  # fmt: skip
     undocumented = [path for path, ways in told["paths"].items() for way in ways.values() if not way.get("description")]
     assert undocumented == []

@@ -11,13 +11,16 @@ import httpx
 import numpy as np
 import pytest
 
-from errata.app import Records
+from errata.app import Annotation, Records
+from errata.app.questions import Questionnaire
 from errata.core import Audit
+from errata.explain import questionnaire
 from errata.report import to_html
 from served import audited, pictured, written
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page is opened")
 
+ASKED = Questionnaire(questionnaire.form(), questionnaire.checked)
 HOSTILE = (
     "<script>hit()</script>",
     '"><img src=x onerror=hit()>',
@@ -65,7 +68,7 @@ LOOK = """() => {
 }"""
 
 
-def hostile(kind: Callable[..., Any], n: int = 400, **more: Any) -> Audit:
+def hostile(kind: Callable[..., Any], n: int = 400, method: str = "domino", **more: Any) -> Audit:
     """Every string in every place that data can fill."""
     at = np.arange(n)
     plain = kind(n)
@@ -76,7 +79,7 @@ def hostile(kind: Callable[..., Any], n: int = 400, **more: Any) -> Audit:
     ids = np.array([f"{HOSTILE[i % len(HOSTILE)]} {i}" for i in at])
     classes = (" ".join(HOSTILE[:12]), " ".join(HOSTILE[12:]))
     evaluation = kind(n, ids=ids, classes=classes, metadata=columns, **more)
-    return audited(evaluation, {f"s{j + 1}": name for j, name in enumerate(HOSTILE)})
+    return audited(evaluation, {f"s{j + 1}": name for j, name in enumerate(HOSTILE)}, method)
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +146,40 @@ def test_served_pages_of_hostile_pictures(look: Any, serve: Any, pictures: Audit
         page = look(f"{address}/slice/s1/row/{quote(name, safe='')}")
         assert page.locator("h1").text_content() == f"Row {name}"
         assert HOSTILE[row] in page.locator("main").text_content()
+    for j, name in enumerate(HOSTILE):
+        page = look(f"{address}/slice/drawn-{j + 1}")
+        assert page.locator("h1").text_content() == name
+    page.keyboard.press("m")
+    page.get_by_role("button", name="Show overlap").click()
+    page.locator(".overlap .told", has_text="Jaccard").wait_for()
+    assert page.evaluate(LOOK)["hits"] == 0
+
+
+def test_a_hostile_questionnaire_and_tree(look: Any, serve: Any) -> None:
+    address, records = serve(hostile(pictured, method="barlow"), questionnaire=ASKED)
+    look(address + "/slice/s1")
+    page = look(address + "/annotate/s1?task=questionnaire")
+    about = page.locator("[data-about]").first.get_attribute("data-about")
+    for name in HOSTILE:
+        answer = {"description15": " ".join(name.split()[:15]) or "x"}
+        records.annotate(Annotation(queue="s1", item=about, person=name, task="questionnaire", answer=answer))
+    page = look(address + "/annotate/s1?task=questionnaire")
+    page.locator("#person").fill(HOSTILE[1])
+    page.locator("#person").press("Tab")
+    page.locator(".said-list li", has_text=HOSTILE[3].split()[0]).first.wait_for()
+    assert page.evaluate(LOOK)["hits"] == 0
+    assert page.evaluate(LOOK)["foreign"] == []
+
+
+def test_a_hostile_address_at_the_door(look: Any, serve: Any, pictures: Audit) -> None:
+    address, _ = serve(pictures, token="a-token-of-some-length")
+    for name in HOSTILE:
+        page = look(f"{address}/slice/{quote(name, safe='')}?x={quote(name)}")
+        page.watch.expected.append("401")
+        page.locator("#token").fill(name[:200] or "x")
+        page.locator("#token").press("Enter")
+        page.get_by_role("alert").wait_for()
+        assert page.evaluate(LOOK)["hits"] == 0
 
 
 def test_served_pages_of_hostile_texts(look: Any, serve: Any, texts: Audit) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from errata.app import Records
+from errata.app import Drawing, Records
 from errata.core import Audit
 from errata.report import to_html
 from served import audited, pictured, written
@@ -24,7 +24,7 @@ expect: Any = playwright.expect
 Open = Callable[..., Any]
 Serve = Callable[..., tuple[str, Records]]
 PAGES = ("/", "/slice/s1", "/slice/s1/row/row-5", "/hypothesis?q=light+%3D+night", "/annotate", "/annotate/s1",
-         "/annotate/s1?task=member", "/curate", "/compare")  # fmt: skip
+         "/annotate/s1?task=member", "/curate", "/compare", "/slice/drawn-1", "/slice/none")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +90,7 @@ def test_the_list_is_ordered_and_walked_by_keys(
     expect(page.locator("h1:visible")).to_contain_text("night")
     page.keyboard.press("]")
     page.wait_for_url("**/slice/s2" if where == "served" else "**#slice/s2")
+    expect(page.locator("[data-key='[']:visible")).to_have_count(1)  # the address is there before the view
     page.keyboard.press("[")
     page.wait_for_url("**/slice/s1" if where == "served" else "**#slice/s1")
     page.go_back()
@@ -207,7 +208,8 @@ def test_a_loop_drawn_by_mouse_has_its_numbers_at_once(
     assert got.value.json()["items"] == n
     expect(page.locator(".map .hand:visible")).to_contain_text("Kept as drawn-1")
     page.goto(home[0] + "/curate")
-    expect(page.locator("main")).to_contain_text(f"{int(n):,} rows, by somebody")
+    cells = page.locator("section", has_text="Drawn by hand").locator("tbody td").all_inner_texts()
+    assert cells[1:4] == [f"{int(n):,}", "somebody", "Undecided"]
 
 
 def test_the_map_is_moved_by_keys_and_an_empty_loop_says_so(open_page: Open, home: tuple[str, Records]) -> None:
@@ -276,7 +278,10 @@ def test_a_guess_has_an_address_and_a_history(open_page: Open, home: tuple[str, 
     page.keyboard.press("Enter")
     expect(page.locator(".said")).to_contain_text("unseen rows match.")
     page.wait_for_url("**/hypothesis?q=size%20%3E%205")
+    expect(page.locator("[data-history=''] .summary")).to_contain_text("2 guesses, each judged as one of 2.")
+    at_once = page.locator("tbody tr").all_inner_texts()
     page.goto(home[0] + "/hypothesis")
+    assert page.locator("tbody tr").all_inner_texts() == at_once, "judged again at once as after loading"
     assert page.locator("tbody tr").all_inner_texts()[0].split("\t")[0] == "size > 5"
     expect(page.locator("tbody tr").first).to_contain_text("Ada")
     page.get_by_role("link", name="light = night").click()
@@ -357,6 +362,49 @@ def test_an_answer_is_not_called_saved_before_it_is(open_page: Open, home: tuple
     page.watch.expected += ["api/annotations", "ERR_FAILED"]
 
 
+def test_answers_that_could_not_be_sent_are_a_file_that_can_be_imported(
+    open_page: Open, home: tuple[str, Records], audit: Audit, tmp_path: Path
+) -> None:
+    address, records = home
+    page = open_page(address + "/annotate/s1")
+    name_oneself(page, "Ada")
+    expect(page.get_by_role("button", name="Download them")).to_be_hidden()
+    page.route("**/api/annotations", lambda route: route.abort())
+    for key in ("1", "2", "0"):
+        page.keyboard.press(key)
+    expect(page.locator(".unsaved")).to_contain_text("3 answers are not saved.")
+    with page.expect_download() as got:
+        page.get_by_role("button", name="Download them").click()
+    file = tmp_path / "answers.json"
+    got.value.save_as(file)
+    assert records.import_annotations(file).new == 3
+    assert [one.answer for one in records.answers("s1", "Ada", "class")] == [0, 1, None]
+    page.unroute("**/api/annotations")
+    expect(page.locator(".unsaved")).to_have_text("", timeout=10_000)
+    expect(page.get_by_role("button", name="Download them")).to_be_hidden()
+    assert len(records.log()) == 3, "imported and sent again, it is one answer"
+    page.watch.expected += ["api/annotations", "ERR_FAILED"]
+
+
+def refusing(status: int) -> Callable[[Any], None]:
+    return lambda route: route.fulfill(status=status, json={"detail": "no"})
+
+
+def test_an_answer_waits_for_a_token_and_not_for_ever(open_page: Open, home: tuple[str, Records]) -> None:
+    """A server that was started again asks for another token: the answer waits. A wrong answer does not."""
+    page = open_page(home[0] + "/annotate/s1")
+    name_oneself(page, "Ada")
+    for status, words in ((401, "1 answer is not saved."), (422, "")):
+        page.route("**/api/annotations", refusing(status))
+        page.keyboard.press("1")
+        expect(page.locator(".saved")).to_have_text("Not saved: cat. no")
+        expect(page.locator(".unsaved")).to_contain_text(words)
+        page.keyboard.press("u")
+        expect(page.locator(".saved")).to_have_text("Taken back: cat.")
+    expect(page.locator(".unsaved")).to_have_text("")
+    page.watch.expected += ["401", "422"]
+
+
 def test_undo_before_the_answer_arrived_leaves_nothing(open_page: Open, home: tuple[str, Records]) -> None:
     page = open_page(home[0] + "/annotate/s1")
     name_oneself(page, "Ada")
@@ -380,7 +428,9 @@ def decide(page: Any, key: str, text: str | None = None) -> None:
         page.keyboard.press("Enter")
 
 
-def test_a_slice_is_decided_by_keys_and_shown_where_it_is_listed(open_page: Open, home: tuple[str, Records]) -> None:
+def test_a_slice_is_decided_by_keys_and_shown_where_it_is_listed(
+    open_page: Open, home: tuple[str, Records], audit: Audit
+) -> None:
     address, records = home
     page = open_page(address + "/slice/s1")
     page.locator("#person").fill("Ada")
@@ -406,8 +456,16 @@ def test_a_slice_is_decided_by_keys_and_shown_where_it_is_listed(open_page: Open
     expect(state).to_contain_text("Rejected by Ada")
     page.keyboard.press("m")
     page.locator(".decide select").select_option("s1")
+    before = records.standings()["s2"].version
+    page.locator(".decide form").get_by_role("button", name="Show overlap").press("Enter")
+    one, other = audit.slices[1].members, audit.slices[0].members
+    shown = page.locator(".decide .overlap")
+    shared = int((one & other).sum())
+    expect(shown).to_contain_text(f"{shared} rows are in both" if shared else "No row is in both")
+    expect(shown).to_contain_text(f"Jaccard {shared / (one | other).sum():.2f}")
+    assert records.standings()["s2"].version == before, "nothing is merged before it is confirmed"
     with page.expect_response("**/api/decisions"):
-        page.locator(".decide form").get_by_role("button", name="Save").click()
+        page.locator(".decide form").get_by_role("button", name="Merge into s1").press("Enter")
     expect(state).to_contain_text("Merged into s1 by Ada")
     page.goto(address + "/curate")
     cells = page.locator("tbody tr").nth(0).locator("td").all_inner_texts()
@@ -420,6 +478,51 @@ def test_a_slice_is_decided_by_keys_and_shown_where_it_is_listed(open_page: Open
     assert [(one["slice"], one["name"], one["merged"]) for one in told["accepted"]] == [
         ("s1", "Rooms at night", ["s2"])
     ]
+
+
+def test_another_choice_or_no_answer_asks_for_the_overlap_again(open_page: Open, home: tuple[str, Records]) -> None:
+    address, records = home
+    records.draw(Drawing(name="mine", items=("row-1", "row-2"), person="Ada"))
+    page = open_page(address + "/slice/s2")
+    page.keyboard.press("m")
+    form, shown = page.locator(".decide form"), page.locator(".decide .overlap")
+    form.locator("select").select_option("drawn-1")
+    form.get_by_role("button", name="Show overlap").click()
+    expect(shown).to_contain_text("2 rows of “drawn-1 mine”")
+    form.locator("select").select_option("s1")
+    expect(shown).to_be_hidden()
+    page.route("**/api/overlap**", lambda route: route.abort())
+    form.get_by_role("button", name="Show overlap").click()
+    expect(shown).to_contain_text("Nothing was merged.")
+    form.get_by_role("button", name="Show overlap").click()
+    page.keyboard.press("Escape")
+    expect(form).to_be_hidden()
+    assert records.standings()["s2"].version == 0
+    page.watch.expected += ["api/overlap", "ERR_FAILED"]
+
+
+def test_a_loop_is_kept_named_and_accepted_by_keys(open_page: Open, home: tuple[str, Records]) -> None:
+    address, records = home
+    page = open_page(address + "/slice/s1#s1-map")
+    page.locator("#person").fill("Ada")
+    page.locator("#person").press("Tab")
+    lasso(page, 0.6)
+    page.get_by_role("button", name="Keep as a slice").click()
+    page.get_by_role("link", name="Name it, accept it or reject it").click()
+    page.wait_for_url("**/slice/drawn-1")
+    expect(page.locator(".lede")).to_contain_text("rows in the loop are wrong")
+    decide(page, "e", "The left side")
+    expect(page.locator("h1")).to_have_text("The left side")
+    decide(page, "o", "measure it")
+    page.locator("#main").click(position={"x": 5, "y": 5})
+    with page.expect_response("**/api/decisions"):
+        page.keyboard.press("a")
+    expect(page.locator(".decide .what")).to_contain_text("Accepted by Ada")
+    standing = records.standings()["drawn-1"]
+    assert (standing.decision, standing.name, standing.note) == ("accepted", "The left side", "measure it")
+    with page.expect_response("**/api/decisions"):
+        page.keyboard.press("r")
+    expect(page.locator(".decide .what")).to_contain_text("Rejected by Ada")
 
 
 def test_two_tabs_on_one_slice(open_page: Open, home: tuple[str, Records]) -> None:
@@ -541,8 +644,10 @@ def test_nothing_in_the_way_of_anybody(
     open_page: Open, home: tuple[str, Records], report: str, scheme: str, width: int
 ) -> None:
     """axe on every page with all folds open, and no sideways scrolling."""
-    address, _ = home
+    address, records = home
+    records.draw(Drawing(name="mine", items=tuple(f"row-{i}" for i in range(40)), person="Ada"))
     page = open_page(address, viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page.watch.expected.append("404")
     checker, wrong = axe.Axe(), []
     for path in (*(address + path for path in PAGES), report, report + "#slice/s1"):
         page.goto("about:blank")
@@ -555,6 +660,25 @@ def test_nothing_in_the_way_of_anybody(
         if page.evaluate("document.documentElement.scrollWidth") > width:
             wrong.append((path, "scrolls sideways", []))
     assert wrong == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_in_the_way_while_something_is_asked(open_page: Open, home: tuple[str, Records], scheme: str) -> None:
+    """axe on what only shows after a key: an overlap before a merge, answers that wait, a guess that fell."""
+    page = open_page(home[0] + "/slice/s2", color_scheme=scheme)
+    page.keyboard.press("m")
+    page.get_by_role("button", name="Show overlap").click()
+    expect(page.locator(".overlap")).to_contain_text("Jaccard")
+    seen = [axe.Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]]
+    page.watch.expected += ["api/annotations", "ERR_FAILED"]
+    page.goto(home[0] + "/annotate/s1")
+    page.route("**/api/annotations", lambda route: route.abort())
+    expect(page.locator(".who")).to_have_text("as somebody")
+    page.keyboard.press("1")
+    expect(page.get_by_role("button", name="Download them")).to_be_visible()
+    seen.append(axe.Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"])
+    assert [[one["id"] for one in found] for found in seen] == [[], []]
+    page.keyboard.press("u")
 
 
 def test_a_picture_that_is_gone_keeps_its_place(open_page: Open, home: tuple[str, Records]) -> None:

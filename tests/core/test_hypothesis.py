@@ -313,6 +313,30 @@ def test_more_guesses_make_it_stricter_and_say_so():
         hypothesis.test(audit, "size = big", guesses=0)
 
 
+@pytest.mark.parametrize("rate", [0.5, 0.27, 0.2, 0.15])
+@pytest.mark.parametrize("groups", [None, 40])
+def test_a_guess_judged_again_is_as_if_it_were_tested_again(rate, groups):
+    many = {} if groups is None else {"groups": np.arange(len(_wrong())) % groups}
+    audit = _audit(_wrong(rate=rate, rest=0.15), metadata=_sizes(), **many)
+    first = hypothesis.test(audit, "size = big", guesses=3)
+    for guesses in (1, 3, 10, 50):
+        again = hypothesis.judge_again(first, guesses)
+        tested = hypothesis.test(audit, "size = big", guesses=guesses)
+        for name in ("verdict", "sentence", "guesses", "errors", "n", "rows_needed", "p_value"):
+            assert getattr(again, name) == getattr(tested, name), name
+        for name in ("interval", "gap_interval", "power"):
+            assert getattr(again, name) == pytest.approx(getattr(tested, name)), name
+        assert again.beyond == again.explained_by == (), "these were not judged again"
+
+
+def test_what_has_no_numbers_is_not_judged_again():
+    audit = _audit(_wrong(), metadata=_sizes())
+    for text in ("size = big and size = small", "label = cat and prediction = dog"):
+        found = hypothesis.test(audit, text)
+        assert hypothesis.judge_again(found, 10) is found
+        assert found.evidence is None
+
+
 def test_a_later_look_and_the_margin_of_the_audit_count():
     wrong = _wrong(rate=0.27, rest=0.15)
     plain = hypothesis.test(_audit(wrong, metadata=_sizes()), "size = big")

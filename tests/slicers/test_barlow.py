@@ -86,6 +86,19 @@ def test_rules_tell_the_rows_that_were_searched_and_statistics_any_rows():
         assert held_out != rule["searched"]
 
 
+def test_nodes_of_a_rule_lead_every_row_to_its_leaf():
+    ev = world()
+    slicer = made().fit(ev)
+    X = np.asarray(slicer.matrix(ev))
+    for rule, weights in zip(slicer.rules_, slicer.membership(ev).T, strict=True):
+        rows = np.flatnonzero(scope_mask(ev, rule["scope"]))
+        for row in rows[:200]:
+            node = rule["nodes"][0]
+            while "leaf" not in node:
+                node = rule["nodes"][node["left" if X[row, node["feature"]] <= node["cut"] else "right"]]
+            assert (node["leaf"] == rule["leaf"]) == (weights[row] == 1)
+
+
 def test_slices_are_valid_leaves_by_importance_over_all_groups():
     ev = world(n=3000)
     slicer = made(count=100, delta=0.02, tau=0.05).fit(ev)

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -35,6 +35,7 @@ LOGS = (annotation_log, slices, decisions, edits, drawn, guesses)
 INSIDE_JSON = ("answer", "items")  # columns that hold JSON
 
 Lines = list[dict[str, Any]]
+Check = Callable[[Annotation], Annotation]
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def _arrow_type(column: Column[Any]) -> pa.DataType:
 
 
 def read_annotations(
-    source: str | Path | IO[str] | Mapping[str, Any], fingerprint: str
+    source: str | Path | IO[str] | Mapping[str, Any], fingerprint: str, check: Check | None = None
 ) -> tuple[tuple[Annotation, str], ...]:
     """Answers and when they were given, from a download of the same audit; all of them, or an error."""
     facts = source if isinstance(source, Mapping) else _parsed(source)
@@ -113,7 +114,7 @@ def read_annotations(
     lines = facts.get("annotations")
     if not isinstance(lines, list):
         raise InputError(f"`annotations` must be a list; got {type(lines).__name__}")
-    return tuple(_annotation(number, line) for number, line in enumerate(lines, start=1))
+    return tuple(_annotation(number, line, check) for number, line in enumerate(lines, start=1))
 
 
 def _parsed(source: str | Path | IO[str]) -> Mapping[str, Any]:
@@ -129,7 +130,7 @@ def _parsed(source: str | Path | IO[str]) -> Mapping[str, Any]:
     return facts
 
 
-def _annotation(number: int, line: Any) -> tuple[Annotation, str]:
+def _annotation(number: int, line: Any, check: Check | None) -> tuple[Annotation, str]:
     try:
         if not isinstance(line, dict):
             raise InputError(f"must be a JSON object; got {type(line).__name__}")
@@ -140,7 +141,8 @@ def _annotation(number: int, line: Any) -> tuple[Annotation, str]:
             if name not in line:
                 raise InputError(f"`{name}` is missing")
         facts = {name: value for name, value in line.items() if name != "at"}
-        return Annotation(**facts), _time(line["at"])
+        read = Annotation(**facts)
+        return (read if check is None else check(read)), _time(line["at"])
     except InputError as error:
         raise InputError(f"answer {number} of the file: {error}; nothing was imported") from error
 

@@ -1,7 +1,8 @@
 """Who may ask: this machine, or who has the token; nobody through another site's page.
 
 One layer of plain ASGI around the app. Reading and writing are refused for a foreign host name (a page elsewhere may
-point its name at this address), writing for a foreign origin, and everything without the token where one is asked for.
+point its name at this address), writing for a foreign origin, and everything without the token where one is asked for,
+but the form that takes it (`door.py`).
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import json
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
-from urllib.parse import parse_qs, quote, urlencode
+from urllib.parse import parse_qs
 
 from ..core import InputError
+from . import door
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -23,7 +25,7 @@ Send = Callable[[Message], Awaitable[None]]
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 READS = ("GET", "HEAD")
 LARGEST_BODY = 1 << 20
-TOO_LARGE = (413, f"At most {LARGEST_BODY:,} bytes are taken at once.")
+ASKS = "This server asks for its token: open the address that `errata serve` printed."
 COOKIE = "errata-token"
 HEADERS = (
     (
@@ -35,6 +37,13 @@ HEADERS = (
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
+
+
+def too_large(most: int) -> tuple[int, str]:
+    return 413, f"At most {most:,} bytes are taken at once."
+
+
+TOO_LARGE = too_large(LARGEST_BODY)
 
 
 class Guard:
@@ -59,9 +68,11 @@ class Guard:
             taken = await _body(receive)
             refusal, body = (None, taken) if taken is not None else (TOO_LARGE, b"")
         if refusal is not None:
-            await _answer(send, *refusal)
+            await self._refuse(scope, headers, send, refusal)
+        elif self._is_form(scope):
+            await self._enter(headers, body, send)
         elif (cookie := self._new_cookie(scope, headers)) is not None:
-            await _redirect(send, scope, cookie)
+            await _redirect(send, door.local(scope["path"], _query(scope)), cookie)
         else:
             await self.app(scope, _after(body, receive), _with_headers(send))
 
@@ -70,28 +81,59 @@ class Guard:
         host = _name_of(headers.get("host", "")) if len(names) == 1 else ""
         if not host or (self.hosts is not None and host not in self.hosts):
             return 400, f"This server is not called {host[:80]!r}."
+        if self._is_form(scope):
+            return _unwritten(headers, door.FORM, "Send the form.", door.LARGEST_FORM)
         if self.token is not None and not self._knows(scope, headers):
-            return 401, "This server asks for its token: open the address that `errata serve` printed."
+            return 401, ASKS
         return None if scope["method"] in READS else _unwritten(headers)
 
+    def _is_form(self, scope: Scope) -> bool:
+        """Somebody types the token: the one thing that may be sent without it."""
+        return self.token is not None and (scope["method"], scope["path"]) == ("POST", door.PATH)
+
+    async def _refuse(self, scope: Scope, headers: dict[str, str], send: Send, refusal: tuple[int, str]) -> None:
+        if refusal[0] == 401 and door.is_asked(scope["method"], scope["path"], headers):
+            body, own = door.page(scope["path"], _query(scope), wrong="token" in _asked(scope))
+            await _send(send, 401, body, own)
+        else:
+            await _answer(send, *refusal)
+
+    async def _enter(self, headers: dict[str, str], body: bytes, send: Send) -> None:
+        said, path, query = door.read(body)
+        if self._is_token(said):
+            await _redirect(send, door.local(path, query), self._cookie_of(headers))
+        else:
+            await _send(send, 401, *door.page(path, query, wrong=True))
+
     def _knows(self, scope: Scope, headers: dict[str, str]) -> bool:
-        assert self.token is not None
         said = [
             headers.get("authorization", "").removeprefix("Bearer "),
             *(value for name, value in _cookies(headers) if name == _cookie(headers)),
             _asked(scope).get("token", [""])[0],
         ]
-        return any(hmac.compare_digest(one.encode(), self.token.encode()) for one in said)
+        return any(map(self._is_token, said))
+
+    def _is_token(self, said: str) -> bool:
+        assert self.token is not None
+        return hmac.compare_digest(said.encode(), self.token.encode())
 
     def _new_cookie(self, scope: Scope, headers: dict[str, str]) -> str | None:
         """The token leaves the address bar, where it would be copied along with a link."""
         if self.token is None or scope["method"] != "GET" or "token" not in _asked(scope):
             return None
+        return self._cookie_of(headers)
+
+    def _cookie_of(self, headers: dict[str, str]) -> str:
         return f"{_cookie(headers)}={self.token}; Path=/; HttpOnly; SameSite=Strict"
 
 
+def _query(scope: Scope) -> str:
+    text: str = scope.get("query_string", b"").decode("latin-1")
+    return text
+
+
 def _asked(scope: Scope) -> dict[str, list[str]]:
-    return parse_qs(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
+    return parse_qs(_query(scope), keep_blank_values=True)
 
 
 def _cookie(headers: dict[str, str]) -> str:
@@ -118,14 +160,16 @@ def _name_of(host: str) -> str:
     return found[1].strip("[]") if found else ""
 
 
-def _unwritten(headers: dict[str, str]) -> tuple[int, str] | None:
+def _unwritten(
+    headers: dict[str, str], kind: str = "application/json", want: str = "Send JSON.", most: int = LARGEST_BODY
+) -> tuple[int, str] | None:
     """Why this may not be written, as far as its headers tell."""
     if not _same_origin(headers):
         return 403, "A page of another site may not write here."
-    if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        return 415, "Send JSON."
+    if headers.get("content-type", "").partition(";")[0].strip().lower() != kind:
+        return 415, want
     length = headers.get("content-length", "0")
-    return TOO_LARGE if not length.isdecimal() or len(length) > 15 or int(length) > LARGEST_BODY else None
+    return too_large(most) if not length.isdecimal() or len(length) > 15 or int(length) > most else None
 
 
 def _same_origin(headers: dict[str, str]) -> bool:
@@ -175,16 +219,18 @@ def _with_headers(send: Send) -> Send:
 
 
 async def _answer(send: Send, status: int, words: str) -> None:
-    body = json.dumps({"detail": words}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *HEADERS]
+    await _send(send, status, json.dumps({"detail": words}).encode(), ((b"content-type", b"application/json"),))
+
+
+async def _send(send: Send, status: int, body: bytes, own: door.Headers) -> None:
+    named = {name for name, _ in own}
+    others = [pair for pair in HEADERS if pair[0] not in named]
+    headers = [(b"content-length", str(len(body)).encode()), *own, *others]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
-async def _redirect(send: Send, scope: Scope, cookie: str) -> None:
-    rest = urlencode({name: values for name, values in _asked(scope).items() if name != "token"}, doseq=True)
-    # //elsewhere and /\elsewhere would leave this server; a line's end would begin another header
-    where = "/" + quote(scope["path"].lstrip("/\\"), safe="/") + (f"?{rest}" if rest else "")
+async def _redirect(send: Send, where: str, cookie: str) -> None:
     headers = [(b"location", where.encode()), (b"set-cookie", cookie.encode()), (b"cache-control", b"no-store")]
     await send({"type": "http.response.start", "status": 303, "headers": [*headers, *HEADERS]})
     await send({"type": "http.response.body", "body": b""})

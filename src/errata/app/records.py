@@ -16,7 +16,7 @@ from .answers import Progress
 from .curation import Drawn, Tested
 from .database import PATIENCE, Database, connect, reason
 from .entries import Accepted, Annotation, Decision, Drawing, Edit, Entry, Guess, Standing, Task, check_choice
-from .exchange import Imported
+from .exchange import Check, Imported
 from .writer import Writer
 
 
@@ -83,6 +83,10 @@ class Records:
         with self._database.read() as connection:
             return answers.current(connection, queue=queue, person=person, task=task)
 
+    def settled(self, queue: str | None = None, task: Task | None = None) -> tuple[Entry, ...]:
+        """Answers that ended a disagreement: the last word on their items."""
+        return self._with_settled(queue, task)[1]
+
     def progress(self, queue: str, person: str, task: Task | None = None) -> Progress:
         with self._database.read() as connection:
             return answers.progress(connection, queue=queue, person=person, task=task)
@@ -105,7 +109,7 @@ class Records:
         """What most items of a queue are, by their own majorities."""
         return agreement.of_region(self.majority(queue, task, part))
 
-    def _with_settled(self, queue: str, task: Task | None) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+    def _with_settled(self, queue: str | None, task: Task | None) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
         with self._database.read() as connection:
             given = answers.current(connection, queue=queue, task=task)
             return given, answers.current(connection, settles=True, queue=queue, task=task)
@@ -174,9 +178,14 @@ class Records:
         with self._database.read() as connection:
             exchange.export_parquet(connection, self.fingerprint, folder)
 
-    def import_annotations(self, source: str | Path | IO[str] | Mapping[str, Any]) -> Imported:
-        """What a saved page downloaded: all of its answers or none; a second time adds nothing."""
-        read = exchange.read_annotations(source, self.fingerprint)
+    def import_annotations(
+        self, source: str | Path | IO[str] | Mapping[str, Any], check: Check | None = None
+    ) -> Imported:
+        """What a page downloaded: all of its answers or none; a second time adds nothing.
+
+        check: an answer -> the same as it is kept; what it refuses is not imported, and nothing else of the file.
+        """
+        read = exchange.read_annotations(source, self.fingerprint, check)
         return self._writer.write(lambda connection: exchange.add(connection, read))
 
 

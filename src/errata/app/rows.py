@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from functools import cached_property
 from threading import Lock
 from typing import Any
@@ -32,6 +33,12 @@ class Rows:
 
     def find(self, id: str) -> int | None:
         return self._by_id.get(id)
+
+    def mask(self, ids: Iterable[str]) -> Array:
+        """(n,) bool: the rows with these ids, as far as the audit has them."""
+        inside = np.zeros(len(self.audit.evaluation), dtype=bool)
+        inside[[self._by_id[id] for id in ids if id in self._by_id]] = True
+        return inside
 
     def thumbnail(self, row: int, px: int) -> bytes | None:
         """None where the row has no picture, or it cannot be read."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import numpy as np
@@ -16,31 +15,18 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException as Refused
 
 from ..core import Array, Audit, ErrataError
-from ..core import hypothesis as guessing
 from ..report import site
+from . import guesses, questions
 from .database import Unavailable
-from .entries import Annotation, Conflict, Decision, Drawing, Edit, Guess
+from .entries import Annotation, Conflict, Decision, Drawing, Edit
 from .guard import LOOPBACK, Guard
 from .records import Records
 from .rows import Rows
+from .serving import Search, Served, drawn_by_hand, known_row, known_slice, made, members
 
-Search = Callable[[str], Array]
 Loop = Annotated[list[tuple[float, float]], Body(embed=True, min_length=3, max_length=5000)]
 DAY = "private, max-age=86400, immutable"  # of an address that names its audit
 TASKS = ("class", "member")
-SHOWN = 12  # rows that match a guess
-
-
-@dataclass(frozen=True, eq=False)
-class Served:
-    """What the handlers share. search: similarities of words to all rows, where somebody has an encoder.
-    others: audits of other models, by name, that this one may be compared with."""
-
-    audit: Audit
-    records: Records
-    rows: Rows
-    search: Search | None = None
-    others: tuple[tuple[str, Audit], ...] = ()
 
 
 def create_app(
@@ -51,12 +37,16 @@ def create_app(
     token: str | None = None,
     search: Search | None = None,
     others: tuple[tuple[str, Audit], ...] = (),
+    questionnaire: questions.Questionnaire | None = None,
 ) -> Guard:
     """An ASGI app of one audit."""
-    served = Served(audit, records, Rows(audit), search, others)
+    served = Served(audit, records, Rows(audit), search, others, questionnaire)
     app = FastAPI(title="Errata", docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
-    for add in (_mistakes, _pages, _files, _looking, _judging):
+    judge = guesses.Judge(served)
+    for add in (_mistakes, _files, _looking, _judging, _curating, questions.add):
         add(app, served)
+    _pages(app, served, judge)
+    guesses.add(app, served, judge)
     return Guard(app, hosts, token)
 
 
@@ -98,11 +88,11 @@ def _mistakes(app: FastAPI, served: Served) -> None:
         return answer(request, 500, f"The server failed ({type(error).__name__}); nothing was saved.")
 
 
-def _pages(app: FastAPI, served: Served) -> None:
+def _pages(app: FastAPI, served: Served, judge: guesses.Judge) -> None:
     def page(name: str, **more: Any) -> HTMLResponse:
         standings = {id: asdict(one) | {"title": one.title} for id, one in served.records.standings().items()}
-        made = site.page(served.audit, name, standings=standings, others=served.others, **more)
-        return HTMLResponse(made, headers={"cache-control": "no-cache"})
+        text = site.page(served.audit, name, standings=standings, others=served.others, **more)
+        return HTMLResponse(text, headers={"cache-control": "no-cache"})
 
     @app.get("/", response_class=HTMLResponse, include_in_schema=False)
     def overview() -> HTMLResponse:
@@ -110,26 +100,31 @@ def _pages(app: FastAPI, served: Served) -> None:
 
     @app.get("/slice/{id}", response_class=HTMLResponse, include_in_schema=False)
     def one_slice(id: str) -> HTMLResponse:
-        _known_slice(served.audit, id)
+        if (drawn := drawn_by_hand(served, id)) is not None:
+            return page("drawn", drawn_slice=asdict(drawn), inside=members(served, id))
+        known_slice(served.audit, id)
         return page("slice", slice_id=id, edits=served.records.edits(id))
 
     @app.get("/slice/{id}/row/{row:path}", response_class=HTMLResponse, include_in_schema=False)
     def one_row(id: str, row: str) -> HTMLResponse:
-        _known_slice(served.audit, id)
-        return page("row", slice_id=id, row=_known_row(served.rows, row))
+        members(served, id)
+        return page("row", slice_id=id, row=known_row(served.rows, row))
 
     @app.get("/hypothesis", response_class=HTMLResponse, include_in_schema=False)
     def hypothesis(q: str = "") -> HTMLResponse:
-        return page("hypothesis", asked=q, history=[asdict(one) for one in served.records.guesses()])
+        return page("hypothesis", asked=q, families=guesses.families(served, judge))
 
     @app.get("/annotate", response_class=HTMLResponse, include_in_schema=False)
     @app.get("/annotate/{queue}", response_class=HTMLResponse, include_in_schema=False)
     def annotate(queue: str = "", task: str = "class") -> HTMLResponse:
         if queue:
-            _known_slice(served.audit, queue)
-        if task not in TASKS:
-            raise HTTPException(404, f"There is no task {task!r}; there are {' and '.join(TASKS)}.")
-        return page("annotate", queue=queue, task=task)
+            known_slice(served.audit, queue)
+        *first, last = tasks = TASKS if served.questionnaire is None else (*TASKS, questions.TASK)
+        if task not in tasks:
+            raise HTTPException(404, f"There is no task {task!r}; there are {', '.join(first)} and {last}.")
+        if queue and served.questionnaire is not None and task == questions.TASK:
+            return page("questionnaire", queue=queue, form=served.questionnaire.form)
+        return page("annotate", queue=queue, task=task, questions=served.questionnaire is not None)
 
     @app.get("/curate", response_class=HTMLResponse, include_in_schema=False)
     def curate() -> HTMLResponse:
@@ -153,11 +148,11 @@ def _files(app: FastAPI, served: Served) -> None:
     @app.get("/thumb/{row}", include_in_schema=False)
     async def thumbnail(row: int, px: Annotated[int, Query(ge=1, le=2000)] = 112, v: str = "") -> Response:
         """A picture of a row, by its place in the audit. One that is known needs no thread."""
-        made = served.rows.known(row, px) or await run_in_threadpool(served.rows.thumbnail, row, px)
-        if made is None:
+        picture = served.rows.known(row, px) or await run_in_threadpool(served.rows.thumbnail, row, px)
+        if picture is None:
             raise HTTPException(404, f"Row {row} has no picture.")
-        kind = "image/png" if made.startswith(b"\x89PNG") else "image/jpeg"
-        return Response(made, media_type=kind, headers={"cache-control": DAY if v else "no-cache"})
+        kind = "image/png" if picture.startswith(b"\x89PNG") else "image/jpeg"
+        return Response(picture, media_type=kind, headers={"cache-control": DAY if v else "no-cache"})
 
     @app.get("/api/export.json")
     def export_json() -> Response:
@@ -186,38 +181,17 @@ def _looking(app: FastAPI, served: Served) -> None:
         """Counts of all rows inside a loop, drawn or not."""
         return served.rows.counts(_looped(served, loop))
 
-    @app.post("/api/guess")
-    def guess(
-        text: Annotated[str, Body(max_length=2000)],
-        person: Annotated[str, Body()] = "somebody",
-        slice: Annotated[str | None, Body()] = None,
-    ) -> dict[str, Any]:
-        """Test a guess on rows nobody searched; each is kept and counted."""
-        slice = slice or None
-        if slice is not None:
-            _known_slice(served.audit, slice)
-        known = {(one.kind, one.text) for one in served.records.guesses(slice)}
-        parsed = guessing.parse(text, served.audit.evaluation)
-        kind = "words" if parsed.to_json().get("kind") == "words" else "condition"
-        number = len(known | {(kind, parsed.text)})
-        found = guessing.test(served.audit, text, guesses=number, search=served.search)
-        told = _told(served, found)
-        if found.errors is not None:
-            counts = {name: told[name] for name in ("n", "errors", "rest_n", "rest_errors")}
-            served.records.guess(Guess(text=parsed.text, kind=kind, person=person, slice=slice, **counts))  # type: ignore[arg-type]  # one of two words
-        return told
-
     @app.get("/api/rows/{row:path}")
     def row(row: str) -> dict[str, Any]:
         """One row: what it is and what the model said."""
-        return site.row_facts(served.audit, _known_row(served.rows, row))
+        return site.row_facts(served.audit, known_row(served.rows, row))
 
 
 def _judging(app: FastAPI, served: Served) -> None:
     @app.get("/api/queues/{queue}")
     def items(queue: str, person: str, task: str = "class") -> dict[str, Any]:
         """What is left to label of a slice, in an order of its own for nobody: the same for all people."""
-        _known_slice(served.audit, queue)
+        known_slice(served.audit, queue)
         done = {entry.item: entry.answer for entry in served.records.answers(queue, person, task)}  # type: ignore[arg-type]  # a wrong one is refused
         listed = site.queue_items(served.audit, queue)
         agreed = asdict(served.records.agreement(queue, task))  # type: ignore[arg-type]  # likewise
@@ -235,26 +209,35 @@ def _judging(app: FastAPI, served: Served) -> None:
     @app.post("/api/annotations")
     def annotate(given: Annotated[dict[str, Any], Body()]) -> dict[str, Any]:
         """Save an answer; it is on disk when this returns. The same key twice is one answer."""
-        made = _made(Annotation, given)
-        _answerable(served, made)
-        return asdict(served.records.annotate(made))
+        return asdict(served.records.annotate(_answerable(served, made(Annotation, given))))
 
     @app.post("/api/annotations/{key}/undo")
     def undo(key: str, person: Annotated[str, Body(embed=True)]) -> dict[str, Any]:
         """Take one's own answer back; twice is once."""
         return asdict(served.records.undo(key, person=person))
 
+
+def _curating(app: FastAPI, served: Served) -> None:
+    @app.get("/api/overlap")
+    def overlap(slice: str, into: str) -> dict[str, Any]:
+        """How many rows two slices share, found or drawn: to be looked at before they are merged."""
+        if slice == into:
+            raise HTTPException(422, "A slice shares all rows with itself; name another.")
+        titles = {id: one.title for id, one in served.records.standings().items()}
+        rows = {id: members(served, id) for id in (slice, into)}
+        return site.overlap(*((f"{id} {titles[id]}", inside) for id, inside in rows.items()))
+
     @app.post("/api/decisions")
     def decide(given: Annotated[dict[str, Any], Body()], seen: Annotated[int, Body()]) -> dict[str, Any]:
         """Decide on a slice as it was at version `seen`; 409 with both versions where somebody was faster."""
-        standing = served.records.decide(_made(Decision, given), seen=seen)
+        standing = served.records.decide(made(Decision, given), seen=seen)
         return asdict(standing) | {"title": standing.title}
 
     @app.post("/api/edits")
     def edit(given: Annotated[dict[str, Any], Body()]) -> dict[str, bool]:
         """Put a row in or out of a slice; all rows of it that people moved."""
-        edited = _made(Edit, given)
-        _known_row(served.rows, edited.item)
+        edited = made(Edit, given)
+        known_row(served.rows, edited.item)
         return served.records.edit(edited)
 
     @app.post("/api/drawn")
@@ -267,26 +250,6 @@ def _judging(app: FastAPI, served: Served) -> None:
         return asdict(served.records.draw(Drawing(name=name, items=items, person=person))) | {"items": len(items)}
 
 
-def _made(kind: type, given: dict[str, Any]) -> Any:
-    """One of the entries, from JSON; what it does not know is named."""
-    try:
-        return kind(**given)
-    except TypeError as error:
-        raise HTTPException(422, f"This is no {kind.__name__.lower()}: {error}.") from error
-
-
-def _known_slice(audit: Audit, id: str) -> None:
-    if all(found.id != id for found in audit.slices):
-        raise HTTPException(404, f"There is no slice {id!r}.")
-
-
-def _known_row(rows: Rows, id: str) -> int:
-    found = rows.find(id)
-    if found is None:
-        raise HTTPException(404, f"There is no row {id!r}.")
-    return found
-
-
 def _looped(served: Served, loop: list[tuple[float, float]]) -> Array:
     if served.rows.map is None:
         raise HTTPException(404, "No map was drawn for this audit.")
@@ -296,20 +259,14 @@ def _looped(served: Served, loop: list[tuple[float, float]]) -> Array:
     return served.rows.in_loop(points)
 
 
-def _answerable(served: Served, given: Annotation) -> None:
+def _answerable(served: Served, given: Annotation) -> Annotation:
     """An answer about a slice is about one of this audit's rows and classes."""
+    if given.task == questions.TASK:
+        return questions.answerable(served, given)
     if all(found.id != given.queue for found in served.audit.slices):
-        return  # something else that people label
-    _known_row(served.rows, given.item)
+        return given  # something else that people label
+    known_row(served.rows, given.item)
     names, answer = site.class_names(served.audit), given.answer
     if given.task == "class" and answer is not None and answer not in names and answer not in range(len(names)):
         raise HTTPException(422, f"There is no class {answer!r}.")
-
-
-def _told(served: Served, found: guessing.Guess) -> dict[str, Any]:
-    told = found.to_json()
-    told["rest_errors"] = 0 if found.rest_rate is None else round(found.rest_rate * found.rest_n)
-    some = np.random.default_rng(0).permutation(len(found.ids))[:SHOWN]
-    rows = [_known_row(served.rows, str(found.ids[i])) for i in np.sort(some)]
-    told["shown"] = [site.row_facts(served.audit, row) for row in rows]
-    return told
+    return given

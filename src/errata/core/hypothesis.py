@@ -1,8 +1,8 @@
 """A guess of the user's, as words or a condition, tested on the rows nobody searched.
 
 The test is the audit's own (`confirm.test_all`) at the audit's margin and level, the level divided by the number of
-guesses tested so far. That holds for all of them together only if earlier guesses are tested again with the new
-number: whoever keeps the history should do so.
+guesses tested so far. That holds for all of them together only if earlier guesses are judged again with the new
+number (`judge_again`): whoever keeps the history should do so.
 """
 
 from __future__ import annotations
@@ -125,6 +125,16 @@ class Overlap:
     members: int
 
 
+@dataclass(frozen=True)
+class Evidence:
+    """What a guess is judged by, however many there are."""
+
+    counts: gaps.Counts | None  # None: too few others to compare with
+    worth: float  # rows, those of one group counting as fewer
+    level: float  # of one guess alone
+    decided: bool  # there are rows enough to decide anything
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Guess:
     """What the unseen rows say of a guess. All intervals are 95% for all guesses together."""
@@ -156,9 +166,10 @@ class Guess:
     explained_by: tuple[str, ...] = ()
     near: float | None = None  # the share of rows that counts as near to the words, chosen on discover rows
     parts: tuple[Part, ...] = ()  # where no row matches
+    evidence: Evidence | None = None  # where some row matches and it does not read the outcome
 
     def to_json(self) -> dict[str, Any]:
-        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        plain = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "evidence"}
         plain["condition"] = self.condition.to_json()
         plain["ids"] = self.ids[:MOST_IDS].tolist()
         plain["overlap"] = [vars(other) for other in self.overlap]
@@ -257,6 +268,7 @@ def _measure(trial: Trial, inside: Array, guesses: int) -> dict[str, Any]:
         "delta": trial.delta,
     }
     counts = compare(rest_reference(len(within)), within, outcome, groups)
+    told["evidence"] = Evidence(counts, worth, trial.settings.level * guesses, trial.decided)
     if counts is None:  # too few others to compare with
         return told
     (result,) = test_all([(trial, Candidate("guess", 0, inside.astype(np.float64), 0.5, {}))])
@@ -270,6 +282,36 @@ def _measure(trial: Trial, inside: Array, guesses: int) -> dict[str, Any]:
         "rows_needed": result.confirmed.rows_needed,
         "beyond": result.beyond,
         "explained_by": result.explained_by,
+    }
+
+
+def judge_again(guess: Guess, guesses: int) -> Guess:
+    """A guess as one of so many, by what was counted when it was tested: what stood alone may not stand among ten.
+
+    Whether it goes beyond its class or the model's confidence is not judged again, and not said.
+    """
+    seen = guess.evidence
+    if seen is None or guess.rate is None or guess.delta is None:
+        return guess
+    z = -float(special.ndtri(SIDE / guesses))
+    told: dict[str, Any] = {"guesses": guesses, "interval": gaps.wilson(guess.rate * seen.worth, seen.worth, z)}
+    if seen.counts is not None:
+        told |= _verdict_again(seen, seen.counts, guess.delta, guesses)
+    judged = replace(guess, **told, beyond=(), explained_by=())
+    return replace(judged, sentence=_sentence(judged))
+
+
+def _verdict_again(seen: Evidence, counts: gaps.Counts, delta: float, guesses: int) -> dict[str, Any]:
+    level, target = seen.level / guesses, gaps.target_gap(delta)
+    power = gaps.power(counts.m, counts.b, counts.nref, delta, level, target)
+    sees = power >= gaps.TARGET_POWER
+    stands = gaps.p_gap(counts, delta) <= level
+    verdict = "confirmed" if stands else "not confirmed" if sees else "too few to tell"
+    return {
+        "verdict": verdict if seen.decided else "too few to tell",
+        "gap_interval": gaps.interval(counts, SIDE / guesses),
+        "power": power,
+        "rows_needed": None if sees else gaps.rows_needed(counts.b, counts.nref, delta, level, target),
     }
 
 

@@ -17,6 +17,7 @@ from ..core import Array, Evaluation, Explanation
 from ..core.leaves import PAIR, Leaves, count_leaves, group_mask
 from ..core.rows import blocks
 from .exemplars import row_facts
+from .trees import tree
 from .view import View
 
 ACTIVATING = 6  # as in the paper's figures
@@ -37,13 +38,15 @@ def path(view: View, seed: int) -> Explanation:
     seen = _Seen(view.evaluation, rule)
     known = rule is not view.slice.rule
     text = in_words(rule["conditions"], rule["names"])
+    searched, confirm = seen.leaves(view.searched), seen.leaves(view.measured)
     data = {
         "text": text,
         "within": _group_in_words(view.evaluation, seen.group),
         "representation": rule["representation"],
-        "searched": _told(seen.leaves(view.searched), rule["leaf"], text),
+        "searched": _told(searched, rule["leaf"], text),
         # A path that a stand-in stands for knows the outcome: on any rows its error is high by construction.
-        "confirm": None if known else _told(seen.leaves(view.measured), rule["leaf"], text),
+        "confirm": None if known else _told(confirm, rule["leaf"], text),
+        "tree": tree(rule, searched, None if known else confirm),
         "knows_outcome": known,
         "features": [_feature(view.evaluation, seen, one) for one in _features(rule)],
         **_rows(view, seen, seed),

@@ -73,6 +73,19 @@ class Answer:
         return cls(**data)
 
 
+def form() -> dict[str, Any]:
+    """What a page that asks must know: how many words, which numbers, which choices."""
+    low, high = SCALE
+    choices = {"view": UsefulView, "necessity": Necessity, "actions": Action}
+    named = {name: list(get_args(choice)) for name, choice in choices.items()}
+    return {"words": dict(WORDS), "scale": list(range(low, high + 1)), **named}
+
+
+def checked(data: Mapping[str, Any]) -> dict[str, Any]:
+    """An answer as JSON, as it is kept; an InputError where it is none."""
+    return Answer.from_json(data).to_json()
+
+
 def _check_words(name: str, text: Any, most: int) -> None:
     if text is None:
         return

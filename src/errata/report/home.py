@@ -18,7 +18,12 @@ SCRIPTS: dict[str, tuple[str, ...]] = {  # a module of a page -> the files it is
     "guess.js": ("hypothesis_grammar.js", "guess.js"),
     "saved.js": ("saved.js",),
 }
-SERVED_SCRIPTS = ("decide.js", "annotate.js")  # that a saved page has no use for
+SERVED_SCRIPTS: dict[str, tuple[str, ...]] = {  # that a saved page has no use for
+    "decide.js": ("decide.js",),
+    "annotate.js": ("outbox.js", "annotate.js"),
+    "questions.js": ("outbox.js", "questions.js"),
+    "sheet.js": ("outbox.js", "sheet.js"),
+}
 KEYS = (
     ("?", "this list"),
     ("j k", "next, previous slice"),
@@ -32,7 +37,7 @@ SERVED_KEYS = (
     ("a r", "accept, reject the slice"),
     ("m e o", "merge it, give it another name, a note"),
     ("1 to 9", "Annotate: the class; 0 none of the above; i x in, out"),
-    ("u s", "Annotate: undo, skip"),
+    ("u s", "Annotate: undo, skip; d the first field of a questionnaire"),
 )
 
 
@@ -81,6 +86,29 @@ class Served:
         return f"/static/{name}"
 
 
+@dataclass(frozen=True)
+class SavedRegions(Saved):
+    """Of generated regions."""
+
+    overview = "#main"
+    pages: tuple[tuple[str, str], ...] = (("Regions", "#main"),)
+
+    def region(self, id: str) -> str:
+        return f"#{id}"
+
+
+@dataclass(frozen=True)
+class ServedRegions(Served):
+    """Of generated regions."""
+
+    pages: tuple[tuple[str, str], ...] = (("Regions", "/"), ("Annotate", "/annotate"), ("Result", "/result"))
+
+    def region(self, id: str) -> str:
+        return f"/region/{quote(id, safe='')}"
+
+    slice = region
+
+
 Home = Saved | Served
 
 
@@ -88,7 +116,9 @@ Home = Saved | Served
 def static_text(name: str) -> str:
     """A style sheet, or a module made of its files."""
     folder = files("errata.report") / "static"
-    return "\n".join((folder / part).read_text(encoding="utf-8") for part in SCRIPTS.get(name, (name,)))
+    return "\n".join(
+        (folder / part).read_text(encoding="utf-8") for part in {**SCRIPTS, **SERVED_SCRIPTS}.get(name, (name,))
+    )
 
 
 def policy(scripts: list[str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import Audit, Slice
-from . import numbers
+from . import numbers, trees
 from .parts import LONG, explanation, item
 from .pictures import Pictures, is_small
 
@@ -35,6 +35,7 @@ def path(audit: Audit, found: Slice, pictures: Pictures) -> dict[str, Any] | Non
         "text": data["text"],
         "within": data["within"],
         "table": _table(data),
+        "tree": trees.tree(audit, found, data),
         "note": _note(data),
         "attack": "" if views is None else _attack(views),
         "features": [_feature(audit, one, taken.get(one["feature"]), pictures) for one in data["features"]],

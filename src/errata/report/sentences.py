@@ -267,3 +267,21 @@ def pictures_left_out(left_out: int, asked: int, megabytes: float) -> str:
 
 def pictures_missing(missing: int, asked: int) -> str:
     return f"{numbers.out_of(missing, asked)} pictures are missing: they could not be read." if missing else ""
+
+
+def overlap(one: tuple[str, int], other: tuple[str, int], both: int) -> str:
+    """What two slices share, of each and of either."""
+    if both == 0:
+        rows = " and ".join(f"{numbers.counted(n, 'row')} of “{name}”" for name, n in (one, other))
+        return f"No row is in both: {rows}. Jaccard 0.00."
+    lead = "1 row is in both" if both == 1 else f"{numbers.count(both)} rows are in both"
+    shares = ", ".join(f"{_share(both, n)} of “{name}”" for name, n in (one, other))
+    either = one[1] + other[1] - both
+    return f"{lead}: {shares}. Jaccard {both / either:.2f}: {numbers.out_of(both, either)} rows of either."
+
+
+def _share(k: int, n: int) -> str:
+    """98 of 214 (45.8%)."""
+    return (
+        f"{numbers.out_of(k, n)} ({numbers.rate(k / n)})" if n >= numbers.FEWEST_FOR_PERCENT else numbers.out_of(k, n)
+    )

@@ -7,18 +7,32 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Audit, Slice
-from . import compared, data, marks, numbers, parts, slices
+from ..core import Array, Audit, Slice
+from . import compared, data, drawn, guesses, marks, parts, questions, slices
 from . import page as pages
 from .home import SCRIPTS, SERVED_SCRIPTS, STYLES, Served, static_text
 from .overview import where
 from .pictures import Linked
+from .rows import row_facts
 
 STATIC = (*STYLES, *SCRIPTS, *SERVED_SCRIPTS)
+HERE = {"slice": "", "row": "", "drawn": "", "problem": "", "questionnaire": "Annotate"}  # where it is not the name
 QUEUE = 60  # rows of a slice that are asked about
 SEED = 0
 
-__all__ = ["STATIC", "class_names", "page", "queue_items", "row_facts", "static_text"]
+__all__ = [
+    "STATIC",
+    "class_names",
+    "guess_history",
+    "overlap",
+    "page",
+    "question_items",
+    "queue_items",
+    "row_facts",
+    "static_text",
+]
+
+overlap, guess_history = drawn.overlap, guesses.history
 
 
 def page(
@@ -41,7 +55,7 @@ def page(
         "guesses": audit.evaluation.errors is not None,
         "guess_example": data.example(audit),
         "others": [other for other, _ in others],
-        "here": name.capitalize() if name not in ("slice", "row", "problem") else "",
+        "here": HERE.get(name, name.capitalize()),
     }
     if name == "compare":
         asked = {**asked, "others": dict(others)}
@@ -73,13 +87,17 @@ def _said(standing: Mapping[str, Any] | None) -> dict[str, Any]:
 def _slice(view: slices.Page, standings: Mapping[str, Any], slice_id: str, edits: Mapping[str, bool]) -> dict[str, Any]:
     found = _found(view.audit, slice_id)
     line = next(row for row in _lines(view, standings) if row["id"] == slice_id)
-    others = [(one.id, _title(one, standings)) for one in view.audit.slices if one.id != slice_id]
     return {
         "row": {**line, **pages.slice_parts(view, found)},
         "title": line["name"],
         "edits": edits,
-        "mergeable": others,
+        "mergeable": _others(standings, slice_id),
     }
+
+
+def _others(standings: Mapping[str, Any], id: str) -> list[tuple[str, str]]:
+    """What a slice may be merged into: found or drawn."""
+    return [(other, one["title"]) for other, one in standings.items() if other != id]
 
 
 def _title(found: Slice, standings: Mapping[str, Any]) -> str:
@@ -95,57 +113,17 @@ def _row(view: slices.Page, standings: Mapping[str, Any], slice_id: str, row: in
     return {
         "title": f"Row {facts['id']}",
         "slice_id": slice_id,
-        "slice_name": _title(_found(view.audit, slice_id), standings),
+        "slice_name": standings[slice_id]["title"],
         "item": facts,
         "within": [(found.id, _title(found, standings)) for found in view.audit.slices if found.members[row]],
     }
 
 
-def row_facts(audit: Audit, row: int) -> dict[str, Any]:
-    """One row by its place: what it is, what the model said, and what else is known of it."""
-    evaluation = audit.evaluation
-    media = evaluation.media
-    errors, losses = evaluation.errors, evaluation.losses
-    probs = None if evaluation.probs is None else evaluation.probs[row]
-    order = [] if probs is None else np.argsort(-probs, kind="stable")[:10].tolist()
-    return {
-        "row": row,
-        "id": str(evaluation.row_ids[row]),
-        "label": _class(audit, evaluation.labels, row),
-        "prediction": _class(audit, evaluation.predictions, row),
-        "wrong": None if errors is None else bool(errors[row]),
-        "loss": None if losses is None else float(losses[row]),
-        "loss_text": None if losses is None else numbers.quantity(float(losses[row])),
-        "role": "discover" if audit.discover[row] else "confirm",
-        "probabilities": [(evaluation.class_name(j), float(probs[j]), f"{100 * probs[j]:.1f}%") for j in order]
-        if probs is not None
-        else [],
-        "metadata": [(name, str(column[row])) for name, column in evaluation.metadata.items()],
-        "picture": Linked(evaluation).symbol(row, px=640),
-        "text": media.text(row) if media is not None and media.kind == "text" else None,
-    }
-
-
-def _class(audit: Audit, column: Any, row: int) -> str | None:
-    if column is None:
-        return None
-    value = column[row]
-    if np.ndim(value):
-        named = [audit.evaluation.class_name(int(j)) for j in np.flatnonzero(value)]
-        return ", ".join(named) or "none"
-    if audit.evaluation.task == "classification":
-        return audit.evaluation.class_name(int(value))
-    return numbers.quantity(float(value))
-
-
 def _hypothesis(
-    view: slices.Page, standings: Mapping[str, Any], asked: str, history: Sequence[Mapping[str, Any]]
+    view: slices.Page, standings: Mapping[str, Any], asked: str, families: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    lines = [
-        {**one, "rate": numbers.rate_of(one["errors"], one["n"]), "count": numbers.out_of(one["errors"], one["n"])}
-        for one in history
-    ]
-    return {"title": "Hypothesis", "asked": asked, "history": lines[::-1], "row": {"id": ""}}
+    told = [{**one, **guesses.history(one["history"])} for one in families]
+    return {"title": "Hypothesis", "asked": asked, "families": told, "row": {"id": ""}}
 
 
 def queue_items(audit: Audit, id: str) -> list[dict[str, Any]]:
@@ -156,11 +134,27 @@ def queue_items(audit: Audit, id: str) -> list[dict[str, Any]]:
     return [{name: one[name] for name in ("id", "picture", "text", "row")} for one in facts]
 
 
-def _annotate(view: slices.Page, standings: Mapping[str, Any], queue: str, task: str) -> dict[str, Any]:
+def question_items(audit: Audit, id: str) -> tuple[str, ...]:
+    """What a questionnaire about a slice asks about."""
+    shown = questions.items(audit, _found(audit, id), Linked(audit.evaluation))  # type: ignore[arg-type]  # pictures too
+    return tuple(one["about"] for one in shown)
+
+
+def _questionnaire(
+    view: slices.Page, standings: Mapping[str, Any], queue: str, form: Mapping[str, Any]
+) -> dict[str, Any]:
+    shown = questions.items(view.audit, _found(view.audit, queue), view.pictures)
+    return {"title": f"Questionnaire: {queue}", "queue": queue, "form": form, "shown": shown}
+
+
+def _annotate(
+    view: slices.Page, standings: Mapping[str, Any], queue: str, task: str, questions: bool
+) -> dict[str, Any]:
     queues = [(found.id, _title(found, standings), int((found.members & ~view.audit.discover).sum()))
               for found in view.audit.slices]  # fmt: skip
     title = f"Annotate: {_title(_found(view.audit, queue), standings)}" if queue else "Annotate"
-    return {"title": title, "queue": queue, "task": task, "queues": queues, "classes": class_names(view.audit)}
+    return {"title": title, "queue": queue, "task": task, "queues": queues, "classes": class_names(view.audit),
+            "questions": questions, "sheets": False}  # fmt: skip
 
 
 def class_names(audit: Audit) -> tuple[str, ...]:
@@ -178,6 +172,14 @@ def _problem(view: slices.Page, standings: Mapping[str, Any], words: str) -> dic
 def _curate(view: slices.Page, standings: Mapping[str, Any], drawn: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     by_hand = [{**one, "standing": standings.get(one["slice"])} for one in drawn]
     return {"title": "Curate", "rows": _lines(view, standings), "drawn": by_hand}
+
+
+def _drawn(
+    view: slices.Page, standings: Mapping[str, Any], drawn_slice: Mapping[str, Any], inside: Array
+) -> dict[str, Any]:
+    id = drawn_slice["slice"]
+    told = drawn.whole(view, drawn_slice, inside, standings[id])
+    return {"title": told["name"], "row": told, "mergeable": _others(standings, id)}
 
 
 def _compare(
@@ -198,5 +200,7 @@ MADE: dict[str, Callable[..., dict[str, Any]]] = {
     "annotate": _annotate,
     "curate": _curate,
     "compare": _compare,
+    "drawn": _drawn,
+    "questionnaire": _questionnaire,
     "problem": _problem,
 }

@@ -189,6 +189,7 @@ class Barlow(BaseSlicer):
             "conditions": paths[leaf],
             "names": [f"feature {one['feature']}" for one in paths[leaf]],
             "leaves": paths,  # of the whole tree: its ALER can be counted on any rows
+            "nodes": tree.nodes(),  # of the same, to be drawn; rules saved before have none
             "tree": g,
             "leaf": leaf,
             "searched": searched.numbers(leaf),

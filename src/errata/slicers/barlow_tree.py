@@ -139,6 +139,16 @@ class Tree:
             node[inner] = np.where(left, self.lefts[at], self.rights[at])
         return node
 
+    def nodes(self) -> list[dict[str, Any]]:
+        """Every node, the root first: where it splits and into which, or the number of its leaf."""
+        number = iter(range(len(self.leaves)))
+        return [
+            {"leaf": next(number)}
+            if feature == LEAF
+            else {"feature": int(feature), "cut": float(cut), "left": int(left), "right": int(right)}
+            for feature, cut, left, right in zip(self.features, self.cuts, self.lefts, self.rights, strict=True)
+        ]
+
     def path(self, leaf: int) -> list[dict[str, Any]]:
         """Conditions from the root to a leaf; of several on one side of one feature, the tightest."""
         node, found = int(self.leaves[leaf]), []

@@ -2,7 +2,8 @@
 const box = document.querySelector("[data-annotate]");
 const one = (selector) => box.querySelector(selector);
 const named = () => document.getElementById("person")?.value.trim() || "somebody";
-const state = { items: [], at: 0, done: 0, of: 0, given: [], shownAt: 0, waiting: [], later: 0 };
+const state = { items: [], at: 0, done: 0, of: 0, given: [], shownAt: 0, later: 0 };
+const outbox = box && new Outbox(box, save);
 
 const uuid = () => crypto.randomUUID?.() ?? `${Date.now()}-${Math.random().toString(36).slice(2)}`;
 
@@ -39,34 +40,16 @@ function show() {
   state.shownAt = performance.now();
 }
 
-async function send(entry) {
-  const answer = await fetch("/api/annotations", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(entry.given) });
-  if (answer.status >= 500) throw new Error(answer.statusText);
-  const told = await answer.json();
-  if (!answer.ok) { entry.refused = true; throw new Error(told.detail); }
-  return told;
-}
-
 function save(entry) { entry.saving = saveNow(entry); return entry.saving; }
 
 async function saveNow(entry) {
   one(".saved").textContent = `Saving: ${entry.said} …`;
   try {
-    const told = await send(entry);
+    const told = await outbox.send(entry);
     entry.saved = true;
-    state.waiting = state.waiting.filter((other) => other !== entry);
     one(".saved").textContent = `Saved: ${entry.said}, ${new Date(told.at).toLocaleTimeString("en-GB")}.`;
-  } catch (error) {
-    if (entry.refused) state.waiting = state.waiting.filter((other) => other !== entry);
-    else if (!state.waiting.includes(entry)) state.waiting.push(entry);
-    one(".saved").textContent = `Not saved: ${entry.said}. ${error.message}`;
-  }
-  const n = state.waiting.length;
-  one(".unsaved").textContent = n ? `${n} ${n === 1 ? "answer is" : "answers are"} not saved. They are kept in this tab and sent again.` : "";
+  } catch (error) { one(".saved").textContent = `Not saved: ${entry.said}. ${error.message}`; }
 }
-
-setInterval(() => { for (const entry of [...state.waiting]) save(entry); }, 3000);
-addEventListener("beforeunload", (event) => { if (state.waiting.length) event.preventDefault(); });
 
 function answered(button) {
   const item = state.items[state.at];
@@ -89,7 +72,7 @@ async function undo() {
   if (!entry) return;
   try {
     await entry.saving;
-    state.waiting = state.waiting.filter((other) => other !== entry); // what was never saved is only forgotten
+    outbox.drop(entry); // what was never saved is only forgotten
     if (entry.saved) await takeBack(entry);
     state.at -= 1; state.done -= 1; one(".recent").firstElementChild?.remove();
     one(".saved").textContent = `Taken back: ${entry.said}.`; show(); refreshSoon();

@@ -18,6 +18,7 @@ class Bar {
     for (const button of element.querySelectorAll("[data-do]")) button.addEventListener("click", () => this.act(button.dataset.do));
     this.form.addEventListener("submit", (event) => { event.preventDefault(); this.submit(); });
     this.form.addEventListener("keydown", (event) => { if (event.key === "Escape") this.close(); });
+    this.form.elements.into?.addEventListener("change", () => this.unlook());
   }
 
   act(what) {
@@ -32,6 +33,7 @@ class Bar {
     this.form.querySelector("label").textContent = { rename: "Name", note: "Note", merge: "Merge into" }[what];
     field.hidden = what === "merge"; if (into) into.hidden = what !== "merge";
     field.value = what === "rename" ? this.now.name ?? "" : this.now.note;
+    this.unlook();
     (what === "merge" ? into : field).focus();
   }
 
@@ -39,9 +41,40 @@ class Bar {
 
   close() { this.form.hidden = true; this.expanded(null); this.element.querySelector(`[data-do="${this.asked}"]`)?.focus(); }
 
+  // A merge has two steps: what the two share is shown first, and nothing is merged before it was.
+  unlook() {
+    const box = this.form.querySelector(".overlap");
+    this.looked = null;
+    if (box) { box.hidden = true; box.querySelector(".told").textContent = ""; }
+    this.form.querySelector(".primary").textContent = this.asked === "merge" ? "Show overlap" : "Save";
+  }
+
+  async look(into) {
+    const box = this.form.querySelector(".overlap"), said = box.querySelector(".told");
+    box.hidden = false; said.textContent = "Counting shared rows …";
+    try {
+      const answer = await fetch(`/api/overlap?${new URLSearchParams({ slice: this.id, into })}`), told = await answer.json();
+      if (!answer.ok) throw new Error(told.detail);
+      if (this.form.elements.into.value !== into) return;
+      this.looked = into; said.textContent = `${told.sentence} Nothing is merged yet.`; this.bars(box, told);
+      this.form.querySelector(".primary").textContent = `Merge into ${into}`;
+    } catch (error) { said.textContent = `The overlap is not known: ${error.message}. Nothing was merged.`; }
+  }
+
+  // This slice alone, both, the other alone: one line as long as the rows of either.
+  bars(box, { n, other_n, both }) {
+    const either = Math.max(1, n + other_n - both), parts = [n - both, both, other_n - both];
+    [...box.querySelectorAll("rect")].forEach((rect, i) => {
+      const before = parts.slice(0, i).reduce((sum, part) => sum + part, 0);
+      rect.setAttribute("x", `${100 * before / either}%`); rect.setAttribute("width", `${100 * parts[i] / either}%`);
+    });
+  }
+
   submit() {
+    const into = this.form.elements.into?.value;
+    if (this.asked === "merge" && this.looked !== into) { this.look(into); return; }
     const text = this.form.elements.text.value.trim();
-    const change = { rename: { name: text || null }, note: { note: text }, merge: { decision: "merged", into: this.form.elements.into?.value } }[this.asked];
+    const change = { rename: { name: text || null }, note: { note: text }, merge: { decision: "merged", into } }[this.asked];
     this.close(); this.save(change);
   }
 
@@ -87,6 +120,9 @@ document.addEventListener("errata-keep", async (event) => {
   const said = event.target.querySelector(".hand"), { loop } = event.detail;
   try {
     const kept = await post("/api/drawn", { loop, name: `Loop of ${new Date().toLocaleString("en-GB")}`, person: who() });
-    said.textContent = `Kept as ${kept.slice}, ${kept.items} rows, drawn by hand. It is a guess until it is measured on new rows.`;
+    const link = document.createElement("a");
+    link.href = `/slice/${encodeURIComponent(kept.slice)}`; link.textContent = "Name it, accept it or reject it";
+    said.textContent = `Kept as ${kept.slice}, ${kept.items} rows, drawn by hand. It is a guess until it is measured on new rows. `;
+    said.append(link, ".");
   } catch (error) { said.textContent = `Not kept: ${error.message}`; }
 });

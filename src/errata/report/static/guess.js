@@ -66,6 +66,7 @@ for (const form of document.querySelectorAll("[data-guess]")) form.addEventListe
     more.textContent = !found.sentence && found.guesses > 3 ? `${found.guesses} guesses tested here; the interval allows for all of them.` : "";
     draw(svg, found);
     matches(form, found.shown ?? []);
+    if (form.dataset.api) await again(form.dataset.guess);
   } catch (error) {
     box.dataset.bad = ""; said.textContent = error.message; svg.replaceChildren(); svg.setAttribute("aria-label", "Nothing is drawn."); matches(form, []);
   }
@@ -85,6 +86,28 @@ function matches(form, rows) {
     line.append(cap);
     return line;
   }));
+}
+
+// One more guess: all earlier ones are judged again.
+async function again(slice) {
+  const box = document.querySelector(`[data-history="${CSS.escape(slice)}"]`);
+  if (!box) return;
+  const asked = await fetch(`/api/guesses?${new URLSearchParams({ slice })}`);
+  if (!asked.ok) return;
+  const { summary, lines } = await asked.json();
+  box.querySelector(".summary").textContent = summary;
+  box.querySelector(".scroll").hidden = lines.length === 0;
+  box.querySelector("tbody").replaceChildren(...lines.map(testedLine));
+}
+
+function testedLine(one) {
+  const row = document.createElement("tr"), link = document.createElement("a"), verdict = document.createElement("span"), note = document.createElement("span");
+  link.href = `/hypothesis?q=${encodeURIComponent(one.text)}`; link.textContent = one.text;
+  verdict.className = `verdict ${one.form}`; verdict.textContent = one.verdict;
+  note.className = "q"; note.textContent = one.note;
+  const cells = [[link], [verdict, " ", note], [one.rate], [one.interval], [one.rest], [one.count], [one.person]];
+  row.append(...cells.map((parts, i) => { const cell = document.createElement("td"); if (i > 1 && i < 6) cell.className = "num"; cell.append(...parts); return cell; }));
+  return row;
 }
 
 for (const form of document.querySelectorAll("[data-guess][data-now]")) form.requestSubmit();

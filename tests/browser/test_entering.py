@@ -1,0 +1,64 @@
+"""The token typed into a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from errata.core import Audit
+from served import audited, pictured
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page is opened")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+expect: Any = playwright.expect
+
+Open = Callable[..., Any]
+TOKEN = "a-token-of-some-length"
+
+
+@pytest.fixture(scope="module")
+def audit() -> Audit:
+    return audited(pictured(400))
+
+
+@pytest.fixture
+def address(serve: Any, audit: Audit) -> str:
+    found: str = serve(audit, hosts=None, token=TOKEN)[0]
+    return found
+
+
+def test_typed_wrong_then_right(open_page: Open, address: str) -> None:
+    page = open_page(address + "/slice/s1?theme=dark")
+    page.watch.expected.append("401")
+    expect(page.locator("#token")).to_be_focused()
+    page.keyboard.type("not-the-token")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("That is not the token.")
+    expect(page.locator("#token")).to_have_value("")
+    page.locator("#token").fill(TOKEN)
+    page.get_by_role("button", name="Open").click()
+    page.wait_for_url(address + "/slice/s1?theme=dark")
+    expect(page.locator("h1")).to_contain_text("night")
+    assert not any(TOKEN in asked for asked in page.watch.asked), "no address holds it"
+    (cookie,) = page.context.cookies()
+    assert (cookie["httpOnly"], cookie["sameSite"], cookie["value"]) == (True, "Strict", TOKEN)
+    with page.expect_response("**/api/decisions") as got:
+        page.keyboard.press("a")
+    assert got.value.ok, "and writing works"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 360])
+def test_nothing_in_the_way_of_anybody(open_page: Open, address: str, scheme: str, width: int) -> None:
+    page = open_page(address, viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page.watch.expected.append("401")
+    for _ in range(2):
+        found = axe.Axe().run(page, options={"resultTypes": ["violations"]})
+        wrong = [(one["id"], [node["html"][:150] for node in one["nodes"]]) for one in found.response["violations"]]
+        assert wrong == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.locator("#token").fill("not-the-token")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert")).to_be_visible()
