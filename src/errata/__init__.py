@@ -1,5 +1,7 @@
 """Errata finds, explains and fixes the systematic errors of a trained model."""
 
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
 
 from .collect import (
@@ -37,6 +39,22 @@ from .slicers import SLICERS
 from .store import load_plan, save_plan
 from .workflow import Settings, apply, audit, load, save
 
+if TYPE_CHECKING:
+    from .defusing import defuse
+
+
+def __getattr__(name: str) -> Any:
+    """What needs torch to be imported at all is imported when it is asked for."""
+    if name == "defuse":
+        from .core import require
+
+        require("torch", "torch")
+        from .defusing import defuse
+
+        return defuse
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = [
     "SLICERS",
     "Audit",
@@ -63,6 +81,7 @@ __all__ = [
     "caption_candidates",
     "collect",
     "correct",
+    "defuse",
     "draw_map",
     "embed_captions",
     "f1_thresholds",

@@ -249,6 +249,7 @@ def with_map(found: Any, seed: int = 0) -> Any:
 def _add_others() -> None:
     """Commands that have files of their own; here they are only named."""
     from .bench.cli import app as bench
+    from .defuse_cli import defuse
     from .plan_cli import app as plan
     from .plan_cli import recheck
     from .serve_cli import people, serve
@@ -257,6 +258,7 @@ def _add_others() -> None:
     app.add_typer(plan, name="plan")
     app.command()(recheck)
     app.command()(serve)
+    app.command()(defuse)
     app.add_typer(people, name="annotations")
 
 
@@ -268,6 +270,28 @@ def _say(text: str) -> None:
 @contextmanager
 def progress_bar() -> Iterator[Any]:
     """A progress bar with the time left, on stderr, where somebody can see it."""
+    with _bar() as progress:
+        bar = progress.add_task("audit", total=1.0)
+        progress.update(bar, completed=SLIVER)
+        yield lambda what, share: progress.update(bar, description=what, completed=share)
+
+
+@contextmanager
+def stage_bar() -> Iterator[Any]:
+    """One after the other for every stage: what time is left of one says nothing of the next."""
+    with _bar() as progress:
+        bars: dict[str, Any] = {}
+
+        def tell(stage: str, share: float) -> None:
+            if stage not in bars:
+                bars[stage] = progress.add_task(stage, total=1.0)
+                progress.update(bars[stage], completed=SLIVER)
+            progress.update(bars[stage], completed=share)
+
+        yield tell
+
+
+def _bar() -> Progress:
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -276,13 +300,9 @@ def progress_bar() -> Iterator[Any]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    shown = Progress(
+    return Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal, speed_estimate_period=SPEED_SECONDS
     )
-    with shown as progress:
-        bar = progress.add_task("audit", total=1.0)
-        progress.update(bar, completed=SLIVER)
-        yield lambda what, share: progress.update(bar, description=what, completed=share)
 
 
 def main() -> None:

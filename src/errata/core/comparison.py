@@ -53,6 +53,12 @@ class Comparison:
         plain = {"schema": SCHEMA, "outcome": self.outcome, "alpha": self.alpha}
         return {**plain, "changes": changes, "facts": dict(self.facts)}
 
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Comparison:
+        pairs = ("before_interval", "after_interval", "interval")
+        changes = (Change(**{**one, **{name: tuple(one[name]) for name in pairs}}) for one in told["changes"])
+        return cls(tuple(changes), told["outcome"], told["alpha"], told["facts"])
+
 
 @dataclass(frozen=True, eq=False)
 class Group:

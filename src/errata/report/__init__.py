@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .change import comparison_table
 from .page import to_html
+from .sheets import sheet
 from .terminal import to_terminal
 
-__all__ = ["comparison_table", "to_html", "to_terminal"]
+__all__ = ["comparison_table", "sheet", "to_html", "to_terminal"]

@@ -59,7 +59,7 @@ def lines(comparison: Comparison, titles: Mapping[str, str], axis: marks.Axis) -
         "title": _title(counts, len(changes)),
         "rows": numbers.out_of(comparison.facts["rows"], comparison.facts["of"]),
         "span": f"−{100 * span:.0f} to +{100 * span:.0f}",
-        "lines": [_line(one, titles.get(one.id, one.name), axis, span) for one in [*order, *totals]],
+        "lines": [line(one, titles.get(one.id, one.name), axis, span) for one in [*order, *totals]],
     }
 
 
@@ -72,7 +72,7 @@ def _title(counts: Mapping[str, int], of: int) -> str:
     return f"Of {numbers.counted(of, 'confirmed slice')}: {', '.join(said)}."
 
 
-def _line(change: Any, title: str, axis: marks.Axis, span: float) -> dict[str, Any]:
+def line(change: Any, title: str, axis: marks.Axis, span: float) -> dict[str, Any]:
     low, high = change.interval
     return {
         "id": change.id,

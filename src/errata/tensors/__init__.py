@@ -7,6 +7,7 @@ from .devices import device_of, moved, to_device
 from .fingerprint import state_fingerprint
 from .gradients import RowProjections
 from .lens import Lens, Prepare, Watch, as_pixels
+from .pixels import bytes_of, checked_pictures, pixels_of
 
 __all__ = [
     "Ball",
@@ -20,6 +21,8 @@ __all__ = [
     "as_pixels",
     "ascend",
     "brought_back",
+    "bytes_of",
+    "checked_pictures",
     "chosen_parameters",
     "device_of",
     "distances",
@@ -27,6 +30,7 @@ __all__ = [
     "flat",
     "is_head",
     "moved",
+    "pixels_of",
     "state_fingerprint",
     "tapped",
     "to_device",

@@ -2,23 +2,31 @@
 
 from .adversarial import fit_robust, robust_accuracy
 from .head import fine_tune_head
-from .loop import Epoch, fit, generalised_cross_entropy, outputs, prepared, scaled
+from .joint import Tuned, accuracy_of, tune_beside
+from .loop import Epoch, fit, generalised_cross_entropy, outputs, prepared, said, scaled
 from .networks import NETWORKS, network
 from .resnet import ResNet18
 from .small import SmallCNN
+from .vae import VaeEpoch, fit_vae
 
 __all__ = [
     "NETWORKS",
     "Epoch",
     "ResNet18",
     "SmallCNN",
+    "Tuned",
+    "VaeEpoch",
+    "accuracy_of",
     "fine_tune_head",
     "fit",
     "fit_robust",
+    "fit_vae",
     "generalised_cross_entropy",
     "network",
     "outputs",
     "prepared",
     "robust_accuracy",
+    "said",
     "scaled",
+    "tune_beside",
 ]

@@ -1,0 +1,322 @@
+"""Defuse on MNIST and on traffic signs (Slack et al. 2021): regions, labels by an oracle, correction, before and after.
+
+    python benchmarks/defuse.py mnist --seeds 0 1 2 --device cuda
+    python benchmarks/defuse.py signs --seeds 0 1 2 --device cuda      or signs-small, for a CPU
+    python benchmarks/defuse.py mnist --set epochs=800 --set batch=2048 --set q=500 --set cap=100
+    python benchmarks/defuse.py time          the paper's volume on MNIST: 800 epochs, Q = 500 of 60,000 pictures
+    python benchmarks/defuse.py mixture       the mixture beside scikit-learn's
+
+The classifier, the VAE and the oracle are trained here. The oracle is two larger networks, taught with distorted and
+blurred training pictures; it never sees the classifier, and says none of the above where it is not sure. Half of the
+test pictures choose the strength, the other half is what numbers are of. Data: ERRATA_DATA, or ../shared/data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import nn
+from torch.nn import functional
+
+from errata.bench.tables import data_folder
+from errata.defusing import Settings, defuse
+from errata.generate.distil import distil
+from errata.generate.identify import Classifier, Noise, identify
+from errata.generate.vae import Architecture, fitting, new_vae
+from errata.train import accuracy_of, fit, fit_vae, network, tune_beside
+
+Array = np.ndarray
+Pictures = tuple[Array, Array]
+SURE = 0.6  # of the oracle
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Pictures with classes, how the audited classifier is trained, and what is set for them."""
+
+    train: Pictures
+    validation: Pictures
+    test: Pictures
+    classifier: Callable[[int, str], nn.Module]
+    prepare: Callable[[torch.Tensor], torch.Tensor]
+    settings: Settings
+    architecture: Architecture
+    oracle_epochs: int
+    oracle_width: int = 64
+
+
+def mnist() -> Study:
+    with np.load(data_folder() / "mnist.npz", allow_pickle=False) as file:
+        train, test = (file["x_train"], file["y_train"]), (file["x_test"], file["y_test"])
+    train, (validation, kept) = _shuffled(train), _halves(_shuffled(test))
+
+    def prepare(pixels: torch.Tensor) -> torch.Tensor:
+        return (pixels - 0.1307) / 0.3081
+
+    def classifier(seed: int, device: str) -> nn.Module:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            layers: list[nn.Module] = []
+            for inside in (1, 64, 64):
+                layers += [nn.Conv2d(inside, 64, 4, 2, 1), nn.ReLU()]
+            model = nn.Sequential(*layers, nn.Flatten(), nn.Linear(576, 256), nn.ReLU(), nn.Linear(256, 10))
+        one = (train[0][:2], train[1][:2])
+        given = {"prepare": prepare, "epochs": 1, "batch": 64, "device": device, "seed": seed}
+        return tune_beside(model, train, one, strength=0.0, validation=validation, **given)[0]
+
+    return Study(train, validation, kept, classifier, prepare, Settings(), fitting(28, 28, 1), 10)
+
+
+def signs(small: bool = False) -> Study:
+    """small: smaller networks, and fewer epochs of them."""
+    import pandas as pd
+
+    table = pd.read_parquet(data_folder() / "gtsrb32.parquet")
+    pictures = np.stack([_stretched(blob) for blob in table.image])
+    labels, learnt = table.label.to_numpy().astype(np.int64), (table.split == "train").to_numpy()
+    train = _shuffled((pictures[learnt], labels[learnt]))
+    validation, kept = _halves(_shuffled((pictures[~learnt], labels[~learnt])))
+
+    def classifier(seed: int, device: str) -> nn.Module:
+        model = network("small" if small else "resnet18", px=32, outputs=43, seed=seed)
+        fit(model, *train, epochs=15, batch=128, lr=2e-3, device=device, seed=seed)
+        return model
+
+    latent, channels, hidden, epochs = (32, 48, 256, 40) if small else (48, 96, 512, 100)
+    strengths = (1e-6, 1e-4, 1e-2, 0.1, 1.0, 5.0, 20.0)
+    settings = Settings(latent=latent, beta=1.0, epochs=epochs, batch=128, q=30, cap=10, tau=0.02, strengths=strengths)
+    architecture = replace(
+        fitting(32, 32, 3, latent), channels=channels, hidden=hidden, likelihood="gaussian", sigma=0.05
+    )
+    given = (train, validation, kept, classifier, lambda x: 4 * x - 2, settings, architecture)
+    return Study(*given, oracle_epochs=12 if small else 30, oracle_width=32 if small else 64)
+
+
+STUDIES = {"mnist": mnist, "signs": signs, "signs-small": partial(signs, small=True)}
+
+
+def _stretched(blob: bytes) -> Array:
+    """From black to white: some signs were photographed at night."""
+    pixels = np.asarray(Image.open(io.BytesIO(blob)).convert("RGB")).astype(np.float32)
+    low, high = np.quantile(pixels, (0.01, 0.99))
+    return np.clip(255 * (pixels - low) / max(high - low, 1), 0, 255).astype(np.uint8)
+
+
+def _shuffled(given: Pictures) -> Pictures:
+    """Files go class by class."""
+    order = np.random.default_rng(0).permutation(len(given[1]))
+    return given[0][order], given[1][order].astype(np.int64)
+
+
+def _halves(given: Pictures) -> tuple[Pictures, Pictures]:
+    half = len(given[1]) // 2
+    return (given[0][:half], given[1][:half]), (given[0][half:], given[1][half:])
+
+
+class Oracle:
+    """Two networks that must agree to be sure."""
+
+    def __init__(self, study: Study, device: str, seed: int = 100):
+        images = study.train[0] if study.train[0].ndim == 4 else study.train[0][..., None]
+        self.device, self.colours = device, images.shape[-1]
+        self.pixels = torch.from_numpy(images).permute(0, 3, 1, 2).contiguous().to(device)
+        self.labels = torch.from_numpy(study.train[1]).to(device)
+        self.classes, self.width = int(study.train[1].max()) + 1, study.oracle_width
+        self.models = [self._taught(seed + j, study.oracle_epochs) for j in range(2)]
+
+    def __call__(self, images: Array) -> Array:
+        probs = self._probs(images)
+        sure, label = probs.max(axis=1), probs.argmax(axis=1)
+        return np.where(sure >= SURE, label, -1)
+
+    def accuracy(self, given: Pictures) -> float:
+        images = given[0] if given[0].ndim == 4 else given[0][..., None]
+        return float((self._probs(images).argmax(axis=1) == given[1]).mean())
+
+    @torch.no_grad()
+    def _probs(self, images: Array) -> Array:
+        parts = []
+        for part in torch.from_numpy(np.ascontiguousarray(images)).split(4096):
+            pixels = part.permute(0, 3, 1, 2).to(self.device).float() / 255
+            parts.append(torch.stack([model(pixels).softmax(dim=1) for model in self.models]).mean(dim=0).cpu())
+        return torch.cat(parts).numpy()
+
+    def _taught(self, seed: int, epochs: int) -> nn.Module:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model = self._new().to(self.device)
+        chance = torch.Generator(self.device).manual_seed(seed)
+        steps = -(-len(self.labels) // 512)
+        optimiser = torch.optim.Adam(model.parameters())
+        rate = torch.optim.lr_scheduler.OneCycleLR(optimiser, 3e-3, total_steps=epochs * steps)
+        for _ in range(epochs):
+            for rows in torch.randperm(len(self.labels), generator=chance, device=self.device).split(512):
+                with torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=self.device != "cpu"):
+                    logits = model(self._distorted(self.pixels[rows].float() / 255, chance))
+                loss = functional.cross_entropy(logits.float(), self.labels[rows], label_smoothing=0.05)
+                optimiser.zero_grad(set_to_none=True)
+                loss.backward()
+                optimiser.step()
+                rate.step()
+        return model.eval()
+
+    def _new(self) -> nn.Module:
+        layers: list[nn.Module] = []
+        inside = self.colours
+        for width in (self.width * times for times in (1, 1, 2, 2, 4, 4)):
+            layers += [nn.Conv2d(inside, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
+            layers += [nn.MaxPool2d(2)] if inside == width else []
+            inside = width
+        cells = 4 * self.width * (self.pixels.shape[-1] // 8) ** 2
+        head = [nn.Dropout(0.3), nn.Linear(cells, 256), nn.ReLU(), nn.Dropout(0.3), nn.Linear(256, self.classes)]
+        return nn.Sequential(*layers, nn.Flatten(), *head)
+
+    def _distorted(self, pixels: torch.Tensor, chance: torch.Generator) -> torch.Tensor:
+        """Turned, sheared, stretched, moved, blurred, and of other contrast."""
+        n = len(pixels)
+
+        def some(*shape: int) -> torch.Tensor:
+            return torch.rand(n, *shape, device=pixels.device, generator=chance) - 0.5
+
+        angle, sizes = some() * 0.5, 1 + some(2) * 0.3
+        turn = torch.zeros(n, 2, 3, device=pixels.device)
+        turn[:, 0, 0], turn[:, 1, 1] = angle.cos() * sizes[:, 0], angle.cos() * sizes[:, 1]
+        turn[:, 0, 1], turn[:, 1, 0] = some() * 0.5 - angle.sin(), angle.sin()
+        turn[:, :, 2] = some(2) * 0.25
+        border = "border" if self.colours == 3 else "zeros"
+        grid = functional.affine_grid(turn, list(pixels.shape), align_corners=False)
+        moved = functional.grid_sample(pixels, grid, align_corners=False, padding_mode=border)
+        blurred = functional.avg_pool2d(functional.pad(moved, (2, 2, 2, 2), mode="replicate"), 5, 1)
+        share = some(1, 1, 1) + 0.5
+        return (moved * share + blurred * (1 - share)).clamp(1e-6, 1) ** torch.exp(0.8 * some(1, 1, 1))
+
+
+def run(study: Study, oracle: Oracle, seed: int, device: str, folder: Path) -> dict[str, object]:
+    started = time.perf_counter()
+    stages: dict[str, float] = {}
+
+    def progress(stage: str, share: float) -> None:
+        stages[stage] = time.perf_counter() - started
+
+    model = study.classifier(seed, device)
+    begun = stages["train the classifier"] = time.perf_counter() - started
+    found = defuse(
+        model, study.train, folder, validation=study.validation, test=study.test, prepare=study.prepare, oracle=oracle,
+        settings=replace(study.settings, seed=seed), architecture=study.architecture, device=device, progress=progress,
+    )  # fmt: skip
+    told = {"seed": seed, "stage": found.stage, "words": found.words, "facts": found.facts, "until": stages}
+    told |= {"seconds": time.perf_counter() - started - begun, "vae": found_vae(folder)}
+    told["test before"] = accuracy_of(model, study.test, prepare=study.prepare, device=device)
+    told["mistakes"] = json.loads((folder / "mistakes.json").read_text())["facts"]
+    if found.comparison is not None:
+        told["comparison"] = found.comparison.to_json()
+        told["baseline"] = found.baseline and found.baseline.to_json()
+    told["judged"] = [{k: v for k, v in asdict(one).items() if k != "agreement"} for one in found.judged]
+    return told
+
+
+def found_vae(folder: Path) -> dict[str, float]:
+    return dict(json.loads((folder / "vae-told.json").read_text()))
+
+
+def line(told: dict) -> str:
+    """One seed."""
+    regions, wrong = len(told["judged"]), sum(one["verdict"] == "misclassified" for one in told["judged"])
+    said = f"seed {told['seed']}: {wrong} of {regions} regions misclassified; {told['seconds']:.0f} s"
+    for name in ("comparison", "baseline"):
+        for change in (told.get(name) or {"changes": []})["changes"]:
+            if change["id"] in ("test", "regions"):
+                low, high = (100 * end for end in change["after_interval"])
+                before, after = 100 * (1 - change["before_rate"]), 100 * (1 - change["after_rate"])
+                said += f"\n  {name}, {change['name']}: {before:.1f} -> {after:.1f}"
+                said += f" ({100 - high:.1f} to {100 - low:.1f}), n = {change['n']:,}"
+    if "oracle" in told["facts"]:
+        said += f"\n  samples that the oracle calls as their region: {told['facts']['oracle']}"
+    return said
+
+
+def time_published(device: str) -> None:
+    """Stage by stage; no labels, so no correction, which the studies time."""
+    study = mnist()
+    settings = Settings.as_published(beta=study.settings.beta, scale=2.0, centred=True)
+    begun = time.perf_counter()
+    classifier = Classifier(study.classifier(0, device), study.prepare)
+    vae, marks = new_vae(study.architecture), [("classifier", time.perf_counter())]
+    given = {"epochs": settings.epochs, "batch": settings.batch, "beta": settings.beta, "anneal": settings.anneal}
+    fit_vae(vae, study.train[0], latent=settings.latent, device=device, **given)
+    marks.append((f"VAE, {settings.epochs} epochs", time.perf_counter()))
+    noise = Noise(settings.a, settings.b, settings.scale)
+    found = identify(vae, classifier, *study.train, noise=noise, q=settings.q, cap=settings.cap, device=device)
+    marks.append((f"identification, {found.facts}", time.perf_counter()))
+    regions = distil(found, classes=10, device=device)
+    marks.append((f"distillation, {len(regions)} regions", time.perf_counter()))
+    for (name, ended), before in zip(marks, [begun, *(at for _, at in marks)], strict=False):
+        print(f"{name}: {ended - before:.1f} s", flush=True)
+
+
+def mixture() -> None:
+    """50,000 codes of 10 dimensions, 100 components: both from the same start, to the same answer."""
+    from sklearn.mixture import BayesianGaussianMixture
+    from threadpoolctl import threadpool_limits
+
+    from errata.generate.mixture import fit_mixture
+
+    warnings.simplefilter("ignore")
+    chance = np.random.default_rng(0)
+    rows = chance.normal(size=(30, 10))[chance.integers(30, size=50_000)] * 2 + 0.4 * chance.normal(size=(50_000, 10))
+    with threadpool_limits(limits=1):
+        torch.set_num_threads(1)
+        begun = time.perf_counter()
+        ours = fit_mixture(rows, 100, steps=30, device="cpu")
+        middle = time.perf_counter()
+        theirs = BayesianGaussianMixture(n_components=100, max_iter=30, random_state=0).fit(rows)
+        ended = time.perf_counter()
+    ratio = (ended - middle) / (middle - begun)
+    print(f"ours {middle - begun:.1f} s, scikit-learn {ended - middle:.1f} s: {ratio:.1f} times")
+    print(f"largest difference of a mean: {np.abs(ours.means - theirs.means_).max():.1e}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=[*STUDIES, "time", "mixture"])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of the settings, as JSON")
+    parser.add_argument("--published", action="store_true", help="the paper's settings instead of ours")
+    parser.add_argument("--output", type=Path, default=Path("bench-results"))
+    asked = parser.parse_args()
+    if asked.what == "mixture":
+        mixture()
+        return
+    if asked.what == "time":
+        time_published(asked.device)
+        return
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    study = STUDIES[asked.what]()
+    changed = {key: json.loads(value) for key, _, value in (one.partition("=") for one in asked.set)}
+    base = Settings.as_published() if asked.published else study.settings
+    study = replace(study, settings=replace(base, **changed))
+    begun = time.perf_counter()
+    oracle = Oracle(study, asked.device)
+    taken = time.perf_counter() - begun
+    print(f"oracle: {oracle.accuracy(study.test):.4f} of the test half is right, {taken:.0f} s", flush=True)
+    for seed in asked.seeds:
+        folder = asked.output / f"defuse-{asked.what}{'-published' if asked.published else ''}-{seed}"
+        told = run(study, oracle, seed, asked.device, folder)
+        folder.with_suffix(".json").write_text(json.dumps(told, indent=1, default=float))
+        print(line(told), flush=True)
+
+
+if __name__ == "__main__":
+    main()

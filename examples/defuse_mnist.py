@@ -1,0 +1,88 @@
+"""From a trained classifier of digits to a corrected one, with a stronger model in place of people who label.
+
+    python examples/defuse_mnist.py mnist.npz DIR      x_train, y_train, x_test and y_test, as MNIST is often kept
+    python examples/defuse_mnist.py digits DIR         the small digits that come with scikit-learn: under a minute
+
+With people, leave `oracle` out: the run stops, `errata serve DIR` shows what to label, and the same call goes on.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from errata.defusing import Settings, defuse
+from errata.train import accuracy_of, tune_beside
+
+
+def data(source: str) -> tuple[np.ndarray, np.ndarray]:
+    """Pictures as bytes and their digits, in an order that says nothing."""
+    if source == "digits":
+        from sklearn.datasets import load_digits
+
+        images, labels = load_digits(return_X_y=True)
+        images = (images.reshape(-1, 8, 8) * 255 / 16).astype(np.uint8)
+    else:
+        with np.load(source, allow_pickle=False) as file:
+            images = np.concatenate([file["x_train"], file["x_test"]])
+            labels = np.concatenate([file["y_train"], file["y_test"]])
+    order = np.random.default_rng(0).permutation(len(labels))
+    return images[order], labels[order].astype(np.int64)
+
+
+def prepare(pixels: torch.Tensor) -> torch.Tensor:
+    return (pixels - 0.13) / 0.31
+
+
+def taught(rows: tuple[np.ndarray, np.ndarray], width: int, epochs: int, seed: int) -> nn.Module:
+    """A network of two convolutions."""
+    torch.manual_seed(seed)
+    cells = width * (-(-rows[0].shape[1] // 4)) ** 2
+    layers = [nn.Conv2d(1, width, 3, 2, 1), nn.ReLU(), nn.Conv2d(width, width, 3, 2, 1), nn.ReLU(), nn.Flatten()]
+    model = nn.Sequential(*layers, nn.Linear(cells, 64), nn.ReLU(), nn.Linear(64, 10))
+    some = (rows[0][:2], rows[1][:2])
+    return tune_beside(
+        model, rows, some, strength=0.0, validation=rows, prepare=prepare, epochs=epochs, batch=64, patience=epochs
+    )[0]
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
+def main(source: str, folder: str) -> None:
+    images, labels = data(source)
+    small = len(labels) < 10_000
+    cuts = [round(share * len(labels)) for share in ((0.25, 0.6, 0.8) if small else (0.1, 0.7, 0.85))]
+    learnt, more, held, kept = ((images[part], labels[part]) for part in np.split(np.arange(len(labels)), cuts))
+    model = taught(learnt, 16, 8, seed=0)
+    stronger = taught((np.concatenate([learnt[0], more[0]]), np.concatenate([learnt[1], more[1]])), 48, 12, seed=1)
+    for name, one in (("classifier", model), ("oracle", stronger)):
+        say(f"the {name} is right on {accuracy_of(one, kept, prepare=prepare):.0%} of test rows")
+
+    def oracle(pictures: np.ndarray) -> np.ndarray:
+        """A digit, or -1 where it is not sure."""
+        pixels = torch.from_numpy(pictures).permute(0, 3, 1, 2).float() / 255
+        with torch.no_grad():
+            sure, digit = stronger(prepare(pixels)).softmax(dim=1).max(dim=1)
+        return np.where(sure.numpy() > 0.6, digit.numpy(), -1)
+
+    settings = Settings(
+        epochs=60 if small else 30, batch=64 if small else 256, anneal=200, q=40, cap=10, components=40, least=0.005,
+        tuning=64, testing=64, strengths=(1e-6, 0.01, 0.1, 1.0), tune_epochs=30 if small else 3,
+    )  # fmt: skip
+    found = defuse(
+        model, learnt, Path(folder), validation=held, test=kept, prepare=prepare, oracle=oracle, settings=settings
+    )
+    say(found.words)
+    for change in () if found.comparison is None else found.comparison.changes:
+        say(f"{change.name}, n = {change.n}: {change.before_rate:.0%} wrong before, {change.after_rate:.0%} after")
+    say(str(found.folder / "report.html"))
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(min(2, torch.get_num_threads()))
+    main(*(sys.argv[1:3] if len(sys.argv) > 2 else ("digits", tempfile.mkdtemp() + "/run")))

@@ -1,0 +1,178 @@
+"""Regions of generated pictures, served: sheets and single samples to label, and what a correction changed."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+from fastapi import Body, FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, Response
+from starlette.exceptions import HTTPException as Refused
+
+from ..core import ErrataError
+from ..report import regions as pages
+from ..report import site
+from ..report.regions import RegionRun
+from ..report.sheets import png
+from .database import Unavailable
+from .entries import Annotation
+from .guard import LOOPBACK, Guard
+from .records import Records
+from .serving import made
+
+WHOLE = "all"  # the item that stands for all samples of a region
+
+
+@dataclass(frozen=True, eq=False)
+class ServedRun:
+    """load: the run with what people have said by now."""
+
+    load: Callable[[], RegionRun]
+    records: Records
+
+    def known(self, id: str) -> RegionRun:
+        run = self.load()
+        if id not in run.names:
+            raise HTTPException(404, f"There is no region {id!r}.")
+        return run
+
+
+def create_app(
+    load: Callable[[], RegionRun],
+    records: Records,
+    *,
+    hosts: tuple[str, ...] | None = LOOPBACK,
+    token: str | None = None,
+) -> Guard:
+    """An ASGI app of one run."""
+    served = ServedRun(load, records)
+    app = FastAPI(title="Errata", docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
+    for add in (_mistakes, _pages, _files, _judging):
+        add(app, served)
+    return Guard(app, hosts, token)
+
+
+def _mistakes(app: FastAPI, served: ServedRun) -> None:
+    """Every mistake gets one sentence: as a page where a person asked for one."""
+
+    def answer(request: Request, status: int, words: str) -> Response:
+        path, wanted = request.url.path, request.headers.get("accept", "")
+        if request.method == "GET" and "text/html" in wanted and not path.startswith(("/api/", "/static/", "/sample/")):
+            return HTMLResponse(pages.page(served.load(), "problem", words=words), status_code=status)
+        return Response(json.dumps({"detail": words}), status_code=status, media_type="application/json")
+
+    @app.exception_handler(ErrataError)
+    async def ours(request: Request, error: ErrataError) -> Response:
+        return answer(request, 503 if isinstance(error, Unavailable) else 422, str(error))
+
+    @app.exception_handler(Refused)
+    async def refused(request: Request, error: Refused) -> Response:
+        words = f"There is no page {request.url.path!r}." if error.detail == "Not Found" else str(error.detail)
+        return answer(request, error.status_code, words)
+
+    @app.exception_handler(RequestValidationError)
+    async def unreadable(request: Request, error: RequestValidationError) -> Response:
+        return answer(request, 422, f"This request cannot be read: {error.errors()[0]['msg']}.")
+
+    @app.exception_handler(Exception)
+    async def broken(request: Request, error: Exception) -> Response:
+        return answer(request, 500, f"The server failed ({type(error).__name__}); nothing was saved.")
+
+
+def _pages(app: FastAPI, served: ServedRun) -> None:
+    def page(run: RegionRun, name: str, **asked: Any) -> HTMLResponse:
+        return HTMLResponse(pages.page(run, name, **asked), headers={"cache-control": "no-cache"})
+
+    @app.get("/", response_class=HTMLResponse, include_in_schema=False)
+    def overview() -> HTMLResponse:
+        return page(served.load(), "regions")
+
+    @app.get("/region/{id}", response_class=HTMLResponse, include_in_schema=False)
+    def one_region(id: str) -> HTMLResponse:
+        return page(served.known(id), "region", id=id)
+
+    @app.get("/annotate", response_class=HTMLResponse, include_in_schema=False)
+    @app.get("/annotate/{queue}", response_class=HTMLResponse, include_in_schema=False)
+    def annotate(queue: str = "") -> HTMLResponse:
+        return page(served.known(queue) if queue else served.load(), "annotate", queue=queue)
+
+    @app.get("/result", response_class=HTMLResponse, include_in_schema=False)
+    def result() -> HTMLResponse:
+        return page(served.load(), "result")
+
+
+def _files(app: FastAPI, served: ServedRun) -> None:
+    @app.get("/static/{name}", include_in_schema=False)
+    async def static(name: str) -> Response:
+        if name not in site.STATIC:
+            raise HTTPException(404, f"There is no file {name!r}.")
+        kind = "text/css" if name.endswith(".css") else "text/javascript"
+        return Response(site.static_text(name), media_type=kind, headers={"cache-control": "no-cache"})
+
+    @app.get("/sample/{id}/{number}", include_in_schema=False)
+    def sample(id: str, number: int) -> Response:
+        run = served.known(id)
+        if not 0 <= number < run.pictures.shape[1]:
+            raise HTTPException(404, f"Region {id!r} has no sample {number}.")
+        return Response(png(run.pictures[run.place(id), number]), media_type="image/png")
+
+    @app.get("/api/export.json")
+    def export_json() -> Response:
+        """All that people said, as JSON."""
+        text = io.StringIO()
+        served.records.export_json(text)
+        named = {"content-disposition": 'attachment; filename="errata-records.json"'}
+        return Response(text.getvalue(), media_type="application/json", headers=named)
+
+
+def _judging(app: FastAPI, served: ServedRun) -> None:
+    @app.get("/api/regions/{id}")
+    def said(id: str, person: str) -> dict[str, Any]:
+        """What a person said of a whole region, and how many regions they have answered; others' after one's own."""
+        run = served.known(id)
+        given = served.records.answers(id, task="region")
+        mine = next((asdict(one) for one in given if one.person == person), None)
+        done = {one.queue for one in served.records.answers(person=person) if one.task in ("region", "class")}
+        answers = [(one.person, one.answer if mine else None) for one in given]
+        return {"mine": mine, "answers": answers, "done": len(done & set(run.names)), "of": len(run.names)}
+
+    @app.get("/api/queues/{queue}")
+    def items(queue: str, person: str, task: str = "class") -> dict[str, Any]:
+        """The samples of a region that a person has not named yet; what the classifier says is not told."""
+        run = served.known(queue)
+        if task != "class":
+            raise HTTPException(404, f"There is no task {task!r} of single samples; there is class.")
+        done = {entry.item for entry in served.records.answers(queue, person, "class")}
+        link = pages.linked(run)
+        listed = [{"id": str(i), "picture": link(queue, i), "text": None} for i in range(run.pictures.shape[1])]
+        dispute = [asdict(one) for one in served.records.to_settle(queue, "class") if one.item in done]
+        return {
+            "items": [one for one in listed if one["id"] not in done], "done": len(done), "of": len(listed),
+            "agreement": asdict(served.records.agreement(queue, "class")), "settle": dispute,
+        }  # fmt: skip
+
+    @app.post("/api/annotations")
+    def annotate(given: Annotated[dict[str, Any], Body()]) -> dict[str, Any]:
+        """Save an answer; it is on disk when this returns. The same key twice is one answer."""
+        answer = made(Annotation, given)
+        _answerable(served.known(answer.queue), answer)
+        return asdict(served.records.annotate(answer))
+
+    @app.post("/api/annotations/{key}/undo")
+    def undo(key: str, person: Annotated[str, Body(embed=True)]) -> dict[str, Any]:
+        """Take one's own answer back; twice is once."""
+        return asdict(served.records.undo(key, person=person))
+
+
+def _answerable(run: RegionRun, given: Annotation) -> None:
+    """About a sample that is shown, or all of them; one of the classes."""
+    single = given.task == "class" and given.item in {str(i) for i in range(run.pictures.shape[1])}
+    if not single and not (given.task == "region" and given.item == WHOLE):
+        raise HTTPException(422, f"Nothing is asked about {given.item!r} of a region.")
+    label = given.answer if single else given.answer["label"]
+    if label is not None and label not in run.class_names and label not in range(len(run.class_names)):
+        raise HTTPException(422, f"There is no class {label!r}.")

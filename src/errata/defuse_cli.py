@@ -1,0 +1,174 @@
+"""`errata defuse`: from a trained classifier to a corrected one. The same command again goes on where it stopped."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+FUNCTION = "MODULE:FUNCTION"
+
+
+def defuse(
+    train: Annotated[Path, typer.Argument(metavar="TRAIN", help="Pictures and labels, .npz or .parquet.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="The run; begun, or gone on with.")],
+    model: Annotated[str, typer.Option(metavar=FUNCTION, help="Makes the classifier; or the name of one of ours.")],
+    weights: Annotated[Path | None, typer.Option(metavar="FILE", help="Its weights, .safetensors.")] = None,
+    prepare: Annotated[
+        str | None, typer.Option(metavar=FUNCTION, help="From pixels in [0, 1] to what the classifier takes.")
+    ] = None,
+    validation: Annotated[Path | None, typer.Option(metavar="FILE", help="Rows that choose the strength.")] = None,
+    test: Annotated[Path | None, typer.Option(metavar="FILE", help="Rows that nothing is chosen by.")] = None,
+    oracle: Annotated[
+        str | None, typer.Option(metavar=FUNCTION, help="Labels pictures; left out, people do, in `errata serve DIR`.")
+    ] = None,
+    partly: Annotated[bool, typer.Option("--partly", help="Go on though some regions have no label.")] = False,
+    published: Annotated[bool, typer.Option("--published", help="The paper's settings instead of ours.")] = False,
+    sets: Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="One of the settings.")] = [],  # noqa: B006
+    device: Annotated[str | None, typer.Option(help="Left out: a GPU where there is one.")] = None,
+    database: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where people's answers are, if not in DIR.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Find pictures beyond the data that a classifier gets wrong, have them labelled, and correct it."""
+    from .core import require
+
+    torch = require("torch", "torch")
+    from . import report
+    from .cli import stage_bar
+    from .collect.pictures import read_pictures
+    from .defusing import defuse as whole
+
+    settings = _settings(sets, published)
+    images, labels, names = read_pictures(train)
+    classifier, own = _classifier(model, weights, images.shape, int(labels.max()) + 1)
+    others = {name: _like(path, names) for name, path in (("validation", validation), ("test", test))}
+    where = device or ("cuda" if torch.cuda.is_available() else None)
+    with stage_bar() as progress:
+        found = whole(
+            classifier, (images, labels), output, prepare=_function(prepare) if prepare else own,
+            oracle=_function(oracle) if oracle else None, votes=lambda kept: _people(kept, database), partly=partly,
+            settings=settings, class_names=names, device=where, progress=progress, **others,
+        )  # fmt: skip
+    if as_json:
+        typer.echo(json.dumps({"stage": found.stage, "words": found.words, "folder": str(found.folder)}))
+        return
+    typer.echo(f"{found.words[0].upper()}{found.words[1:]}.")
+    if found.comparison is not None:
+        Console(highlight=False).print(report.comparison_table(found.comparison))
+    if found.stage == "to label":
+        typer.echo(f"Label them with `errata serve {output}`, then give this command again: it goes on from here.")
+    typer.echo(str(found.folder / "report.html"))
+
+
+def _settings(sets: Iterable[str], published: bool) -> Any:
+    from dataclasses import fields
+
+    from .core import InputError
+    from .core.errors import unknown
+    from .defusing.settings import Settings
+
+    given: dict[str, Any] = {}
+    known = [one.name for one in fields(Settings)]
+    for text in sets:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise InputError(f"`--set` takes KEY=VALUE; got `{text}`")
+        if key not in known:
+            raise unknown("setting", key, known)
+        try:
+            given[key] = json.loads(value)
+        except ValueError:
+            given[key] = value
+    try:
+        return Settings.as_published(**given) if published else Settings(**given)
+    except TypeError as error:
+        raise InputError(f"a setting has a value of another kind ({error})") from error
+
+
+def _classifier(name: str, weights: Path | None, shape: tuple[int, ...], classes: int) -> tuple[Any, Any]:
+    """The network, and how pixels are prepared where it is one of ours."""
+    from .core import InputError
+    from .train import NETWORKS, network, scaled
+
+    if name in NETWORKS:
+        if weights is None:
+            raise InputError(f"`{name}` has no weights; give them with `--weights`")
+        model, own = network(name, px=shape[1], outputs=classes), scaled
+    else:
+        model, own = _function(name)(), None
+    if weights is not None:
+        _load(model, weights)
+    return model, own
+
+
+def _load(model: Any, weights: Path) -> None:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    from .core import InputError
+
+    try:
+        model.load_state_dict(load_file(weights))
+    except (OSError, RuntimeError, ValueError, SafetensorError) as error:
+        words = str(error).strip().replace("\n", " ")
+        raise InputError(f"`{weights}` does not fit the classifier ({words[:200]})") from error
+
+
+def _function(name: str) -> Any:
+    """MODULE:FUNCTION, from an installed package or the working folder."""
+    from .core import InputError
+
+    module, colon, function = name.partition(":")
+    if not colon or not module or not function:
+        raise InputError(f"`{name}` must be {FUNCTION}, such as `mine:classifier`")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        return getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"`{name}` cannot be had ({error})") from error
+    finally:
+        sys.path.pop(0)
+
+
+def _like(path: Path | None, names: tuple[str, ...] | None) -> Any:
+    """Rows of a further file, by the class numbers of the first."""
+    import numpy as np
+
+    from .collect.pictures import read_pictures
+    from .core import InputError
+
+    if path is None:
+        return None
+    images, labels, own = read_pictures(path)
+    if (own is None) != (names is None):
+        raise InputError(f"`{path}` and the training file must both have class numbers, or both names")
+    if own is None or names is None:
+        return images, labels
+    unknown = sorted(set(own) - set(names))
+    if unknown:
+        raise InputError(f"`{path}` has a class {unknown[0]!r} that the training file has not")
+    return images, np.array([names.index(one) for one in own])[labels]
+
+
+def _people(run: Any, database: str | None) -> Any:
+    """What people said in the app; nothing where nobody has opened it."""
+    from .region_pages import load_run, people_say
+
+    if database is None and not (run.folder / "records.sqlite").is_file():
+        return []
+    from .core import require
+
+    require("sqlalchemy", "app")
+    from .app import Records
+
+    told = load_run(run.folder)
+    with Records(database or run.folder, fingerprint=told.fingerprint, slices=dict(told.names)) as records:
+        return people_say(records, run)

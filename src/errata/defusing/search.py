@@ -1,0 +1,200 @@
+"""The first half of a run: a VAE, mistakes, regions, and samples of them to label. Each is done once, and kept."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from .. import report
+from ..core import Array, InputError, State
+from ..core.regions import Mistakes, Regions
+from ..generate.distil import distil
+from ..generate.identify import Classifier, Noise, identify, predicted
+from ..generate.vae import Architecture, Vae, drawn, encoded, fitting, lower_bound, new_vae
+from ..store import Run
+from ..tensors import checked_pictures, device_of, evaluating, moved, pixels_of, state_fingerprint
+from ..train import fit_vae
+from .settings import Settings
+
+Pictures = tuple[Array, Array]  # (n, h, w) or (n, h, w, 3) bytes, and classes (n,)
+Progress = Callable[[str, float], None]
+
+CHECKED = 5000  # training pictures on which classifier and VAE are tried
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What every stage needs."""
+
+    run: Run
+    classifier: Classifier
+    images: Array  # (n, h, w, c) that the classifier learnt from
+    labels: Array
+    names: tuple[str, ...]  # of the classes
+    settings: Settings
+    device: torch.device | str | None
+    progress: Progress
+
+    def predicted(self, images: Array) -> Array:
+        return predicted(self.classifier, images, device=self.device)
+
+    def drawn(self, vae: Vae, regions: Regions, which: Array, count: int, use: str) -> Array:
+        """(len(which) * count, h, w, c) samples of some regions."""
+        codes = regions.samples(which, count, use, tau=self.settings.tau, seed=self.settings.seed)
+        return drawn(vae, codes, device=self.device)
+
+
+def begin(
+    folder: str | Path,
+    classifier: Classifier,
+    train: Pictures,
+    settings: Settings,
+    *,
+    others: Iterable[tuple[str, Pictures | None]] = (),
+    architecture: Architecture | None = None,
+    class_names: Sequence[str] | None = None,
+    device: torch.device | str | None = None,
+    progress: Progress,
+) -> Job:
+    """Check what would only fail after hours, or succeed and mean nothing; then begin the folder, or open it."""
+    images, labels = checked_set("train", train)
+    device = device_of(classifier.model) if device is None else device  # the VAE works where the classifier does
+    names = _classes(classifier, images, labels, class_names, device)
+    for name, given in others:
+        if given is not None:
+            _check_beside(name, checked_set(name, given), images, len(names))
+    height, width, colours = images.shape[1:]
+    made = architecture or fitting(height, width, colours, settings.latent)
+    if (made.height, made.width, made.colours) != (height, width, colours):
+        raise InputError(
+            f"the VAE is for pictures of {(made.height, made.width, made.colours)}, height, width and channels; "
+            f"`train` has {(height, width, colours)}"
+        )
+    facts = {
+        "settings": asdict(settings), "architecture": asdict(made), "class_names": list(names),
+        "model": state_fingerprint(classifier.model), "data": _fingerprint(images, labels),
+    }  # fmt: skip
+    return Job(Run.begin(folder, facts), classifier, images, labels, names, settings, device, progress)
+
+
+def checked_set(name: str, given: Pictures) -> Pictures:
+    images, labels = checked_pictures(given[0], name), np.asarray(given[1])
+    if labels.shape != (len(images),) or labels.dtype.kind not in "iu" or not len(images):
+        raise InputError(
+            f"`{name}` needs one class number a picture; got {labels.dtype} {labels.shape} for {len(images)}"
+        )
+    if labels.min() < 0:
+        raise InputError(f"classes start at 0; `{name}` has {labels.min()} in row {labels.argmin()}")
+    return images, labels.astype(np.int64)
+
+
+def _check_beside(name: str, given: Pictures, images: Array, classes: int) -> None:
+    """Other pictures must be as those of `train` are, and of its classes."""
+    if given[0].shape[1:] != images.shape[1:]:
+        raise InputError(f"`{name}` has pictures of {given[0].shape[1:]}, `train` of {images.shape[1:]}")
+    if given[1].max() >= classes:
+        raise InputError(
+            f"`{name}` has class {given[1].max()} in row {given[1].argmax()}; "
+            f"the classifier tells {classes} apart, from 0 on"
+        )
+
+
+def _classes(
+    classifier: Classifier, images: Array, labels: Array, names: Sequence[str] | None, device: torch.device | str | None
+) -> tuple[str, ...]:
+    """Names of the classes; a classifier no better than chance is fed what it was not trained on."""
+    count = _told_apart(classifier, images[:2], device)
+    _check_beside("train", (images, labels), images, count)
+    if names is not None and len(names) != count:
+        raise InputError(f"there are {len(names)} class names, and the classifier tells {count} apart; name each")
+    known = tuple(map(str, names if names is not None else range(count)))
+    some = np.random.default_rng(0).permutation(len(images))[:CHECKED]
+    right = float((predicted(classifier, images[some], device=device) == labels[some]).mean())
+    if right <= 1.5 / len(known):
+        raise InputError(
+            f"the classifier is right on {right:.1%} of {len(some):,} training pictures, no better than chance; "
+            "give `prepare`, which normalises pixels as it was trained, and labels in its order"
+        )
+    return known
+
+
+def _told_apart(classifier: Classifier, two: Array, device: torch.device | str | None) -> int:
+    """How many classes there are: one logit is for two. Those that were seen so far may not be all."""
+    with moved(classifier.model, device) as where, evaluating(classifier.model):
+        logits = classifier.logits(pixels_of(torch.from_numpy(np.ascontiguousarray(two)).to(where)))
+    return max(2, logits.shape[1])
+
+
+def _fingerprint(images: Array, labels: Array) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for array in (images, labels):
+        digest.update(f"{array.dtype}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def trained_vae(job: Job) -> Vae:
+    if job.run.has("vae"):
+        return Vae.from_state(job.run.load("vae"))
+    given = job.settings
+    vae = new_vae(Architecture(**job.run.about["architecture"]), given.seed)
+    fit_vae(
+        vae, job.images, latent=vae.architecture.latent, epochs=given.epochs, batch=given.batch, lr=given.lr,
+        beta=given.beta, anneal=given.anneal, device=job.device, seed=given.seed,
+        progress=lambda epoch: job.progress("train the VAE", (epoch.number + 1) / given.epochs),
+    )  # fmt: skip
+    some = job.images[np.random.default_rng(0).permutation(len(job.images))[:CHECKED]]
+    again = drawn(vae, encoded(vae, some, device=job.device), device=job.device)
+    kept = float((job.predicted(again) == job.predicted(some)).mean())
+    bound = lower_bound(vae, some, device=job.device)
+    job.run.write("vae-told", {**bound, "same_class": kept, "pictures": len(some)})
+    prior = drawn(vae, np.random.default_rng(0).normal(size=(20, vae.architecture.latent)), device=job.device)
+    job.run.picture("vae.png", report.sheet([some[:10], again[:10], prior[:10], prior[10:]]))
+    job.run.save("vae", vae.to_state())
+    return vae
+
+
+def found_mistakes(job: Job, vae: Vae) -> Mistakes:
+    if job.run.has("mistakes"):
+        return Mistakes.from_state(job.run.load("mistakes"))
+    given = job.settings
+    found = identify(
+        vae, job.classifier, job.images, job.labels,
+        noise=Noise(given.a, given.b, given.scale, given.centred), q=given.q, cap=given.cap, most=given.most,
+        device=job.device, seed=given.seed, progress=lambda share: job.progress("identify mistakes", share),
+    )  # fmt: skip
+    job.run.save("mistakes", found.to_state())
+    return found
+
+
+def distilled(job: Job, mistakes: Mistakes) -> Regions:
+    if job.run.has("regions"):
+        return Regions.from_state(job.run.load("regions"))
+    given = job.settings
+    job.progress("distil regions", 0.0)
+    found = distil(
+        mistakes, classes=len(job.names), components=given.components, least=given.least, steps=given.steps,
+        seed=given.seed, device=job.device,
+    )  # fmt: skip
+    job.progress("distil regions", 1.0)
+    job.run.save("regions", found.to_state())
+    return found
+
+
+def shown(job: Job, vae: Vae, regions: Regions) -> tuple[Array, Array]:
+    """(r, s, h, w, c) samples to label, and (r, s) what the classifier says of them."""
+    if not job.run.has("samples"):
+        pictures = job.drawn(vae, regions, np.arange(len(regions)), job.settings.shown, "show")
+        shape = (len(regions), job.settings.shown)
+        arrays = {
+            "pictures": pictures.reshape(*shape, *pictures.shape[1:]),
+            "predictions": job.predicted(pictures).reshape(shape).astype(np.int64),
+        }
+        job.run.save("samples", State("samples", {"names": regions.names(job.names)}, arrays))
+    kept = job.run.load("samples").arrays
+    return kept["pictures"], kept["predictions"]

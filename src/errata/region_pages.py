@@ -1,0 +1,117 @@
+"""A run of `errata defuse` as pages read it. Needs no torch: people may label on a machine that has none."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .core import Comparison
+from .core.labelled import NONE, Judged, Vote, judge
+from .core.regions import Regions
+from .report.regions import RegionRun
+from .store import Run
+
+
+def load_run(folder: str | Path) -> RegionRun:
+    """As the run last judged its regions."""
+    run = Run(folder)
+    stage = run.read("stage") if run.has("stage") else {"stage": "to label", "words": "the run has not come so far"}
+    regions = Regions.from_state(run.load("regions")) if run.has("regions") else None
+    if regions is None or not run.has("samples"):
+        return _empty(run, stage)
+    samples = run.load("samples")
+    predictions = samples.arrays["predictions"]
+    told = run.read("correction") if run.has("correction") else None
+    return RegionRun(
+        name=run.folder.resolve().name, **stage, class_names=tuple(run.about["class_names"]),
+        names=samples.facts["names"], weights=dict(zip(regions.ids, regions.weights.tolist(), strict=True)),
+        pictures=samples.arrays["pictures"], predictions=predictions,
+        judged=_judged(run, regions.ids, predictions), fingerprint=fingerprint(run), facts=_facts(run),
+        comparison=told and Comparison.from_json(told["comparison"]),
+        baseline=Comparison.from_json(told["baseline"]) if told and told["baseline"] else None,
+        told=told and told["facts"],
+        near=run.load("novelty").arrays["pictures"] if told and run.has("novelty") else None,
+        map=run.load("map").arrays if run.has("map") else None,
+    )  # fmt: skip
+
+
+def _judged(run: Run, ids: Sequence[str], predictions: Any) -> tuple[Judged, ...]:
+    if run.has("judged"):
+        return tuple(map(Judged.from_json, run.read("judged")))
+    return judge(ids, (), predictions, run.about["settings"]["rho"])
+
+
+def _empty(run: Run, stage: dict[str, Any]) -> RegionRun:
+    none = np.empty((0, 0, 1, 1, 1), np.uint8)
+    names = tuple(run.about["class_names"])
+    return RegionRun(run.folder.name, **stage, class_names=names, names={}, weights={}, pictures=none,
+                     predictions=np.empty((0, 0), int), judged=(), fingerprint=fingerprint(run),
+                     facts=_facts(run))  # fmt: skip
+
+
+def _facts(run: Run) -> dict[str, Any]:
+    vae = run.read("vae-told") if run.has("vae-told") else None
+    mistakes = run.read("mistakes")["facts"] if run.has("mistakes") else None
+    return {"settings": run.about["settings"], "vae": vae, "mistakes": mistakes}
+
+
+def fingerprint(run: Run) -> str:
+    """Of the samples: an answer is about them, and about no others."""
+    digest = hashlib.blake2b(digest_size=16)
+    path = run.folder / "samples.safetensors"
+    digest.update(path.read_bytes() if path.is_file() else repr(sorted(run.about.items())).encode())
+    return digest.hexdigest()
+
+
+def people_say(records: Any, run: Run) -> list[Vote]:
+    """People's answers to every sample, or one for a whole region; who gave both is taken at the finer word."""
+    samples, names = run.load("samples"), list(run.about["class_names"])
+    said = dict(zip(samples.facts["names"], samples.arrays["predictions"].tolist(), strict=True))
+    votes: list[Vote] = []
+    for entry in _last_words(records, "region"):
+        failure, label = entry.answer["failure"], _class(entry.answer["label"], names)
+        own = [label if failure else predicted for predicted in said[entry.queue]]
+        votes += [Vote(entry.queue, i, entry.person, one) for i, one in enumerate(own)]
+    for entry in _last_words(records, "class"):
+        votes.append(Vote(entry.queue, int(entry.item), entry.person, _class(entry.answer, names)))
+    return votes
+
+
+def _last_words(records: Any, task: str) -> Sequence[Any]:
+    """Of each item what people say of it; where somebody settled it, that alone."""
+    settled = {(entry.queue, entry.item): entry for entry in records.settled(task=task)}
+    given = [entry for entry in records.answers(task=task) if (entry.queue, entry.item) not in settled]
+    return [*given, *settled.values()]
+
+
+def _class(answer: int | str | None, names: list[str]) -> int:
+    if answer is None:
+        return NONE
+    return names.index(answer) if isinstance(answer, str) else answer
+
+
+class Watched:
+    """A run that is served: with what people said by now, and read again when a later stage is done."""
+
+    def __init__(self, folder: str | Path, records: Any):
+        self.run, self.records = Run(folder), records
+        self._kept: tuple[int, RegionRun] | None = None
+
+    def __call__(self) -> RegionRun:
+        told = self._read()
+        if self.run.has("votes") or not told.names:  # labelled by an oracle: what people say is kept beside it
+            return told
+        rho = self.run.about["settings"]["rho"]
+        return replace(told, judged=judge(list(told.names), people_say(self.records, self.run), told.predictions, rho))
+
+    def _read(self) -> RegionRun:
+        stage = self.run.folder / "stage.json"
+        at = stage.stat().st_mtime_ns if stage.is_file() else 0
+        if self._kept is None or self._kept[0] != at:
+            self._kept = at, load_run(self.run.folder)
+        return self._kept[1]

@@ -1,0 +1,145 @@
+"""Regions of new pictures labelled by two people in a browser, a server killed in between, and the correction after."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed: nothing is generated")
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page is opened")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+
+# ruff: noqa: E402 - below what names the cure where a package is missing
+import digits
+from errata.app import Records
+from errata.core.regions import Regions
+from errata.region_pages import load_run, people_say
+from errata.report.regions import to_html
+from errata.store import Run
+
+expect: Any = playwright.expect
+Open = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("defuse") / "run"
+    found = digits.go_on(folder)
+    assert found.stage == "to label"
+    return folder
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """By the command, as a user starts it."""
+    command = [sys.executable, "-m", "errata", "serve", str(folder), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip().rstrip("/"), process
+        finally:
+            process.kill()
+
+
+def truths(folder: Path) -> dict[str, int]:
+    """What most pictures that a region came from are: what our people say that it shows."""
+    regions = Regions.from_state(Run(folder).load("regions"))
+    return dict(zip(regions.ids, regions.sources.argmax(axis=1).tolist(), strict=True))
+
+
+def label(page: Any, address: str, name: str, answers: dict[str, int]) -> None:
+    """All at once, a key a region; every answer leads to the next one."""
+    page.goto(f"{address}/region/{next(iter(answers))}")
+    page.locator("#person").fill(name)
+    page.locator("#person").press("Tab")
+    expect(page.locator(".who")).to_have_text(f"as {name}")
+    page.locator("h1").click()
+    for id, digit in answers.items():
+        expect(page.locator("h1")).to_have_text(f"Region {id}")
+        expect(page.locator(".count")).to_contain_text("regions have your answer")
+        is_last = page.locator("[data-after]").count() == 0
+        page.keyboard.press(str(digit))
+        if is_last:
+            expect(page.locator(".saved")).to_contain_text(f"Saved: {digit}")
+        else:
+            expect(page.locator("h1")).not_to_have_text(f"Region {id}")
+    page.wait_for_load_state("networkidle")
+
+
+def test_two_people_label_all_regions_and_the_run_goes_on(begun: Path, open_page: Open) -> None:
+    """The server is killed in between; nothing that was saved is lost, and the correction starts from it."""
+    answers = truths(begun)
+    half = dict(list(answers.items())[: len(answers) // 2])
+    with served(begun) as (address, process):
+        page = open_page(address)
+        expect(page.locator("h1")).to_contain_text(f"{len(answers)} regions of {len(answers)} to label")
+        label(page, address, "Ann", half)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    with served(begun) as (address, _):
+        rest = {id: digit for id, digit in answers.items() if id not in half}
+        label(open_page(address), address, "Ann", rest)
+        label(open_page(address), address, "Ben", answers)
+        told = load_run(begun)
+        with Records(begun, fingerprint=told.fingerprint, slices=dict(told.names)) as records:
+            votes = people_say(records, Run(begun))
+            found = digits.go_on(begun, votes=lambda run: people_say(records, run))
+        assert {vote.person for vote in votes} == {"Ann", "Ben"}
+        assert len(votes) == 2 * len(answers) * digits.QUICK["shown"]
+        assert found.stage == "corrected"
+        assert found.comparison["regions"].judgement == "better"
+        page = open_page(f"{address}/result")
+        expect(page.get_by_role("heading", name="Before and after")).to_be_visible()
+        expect(page.get_by_text("Samples of all misclassified regions")).to_be_visible()
+        expect(page.get_by_role("heading", name="How far people agree")).to_be_visible()
+
+
+def test_one_by_one_undo_and_what_others_said(begun: Path, open_page: Open) -> None:
+    with served(begun) as (address, _):
+        page = open_page(f"{address}/annotate/r1")
+        page.locator("#person").fill("Cy")
+        page.locator("#person").press("Tab")
+        expect(page.locator(".count")).to_have_text("0 of 6 done")
+        page.locator("h1").click()
+        page.keyboard.press("3")
+        page.keyboard.press("n")
+        expect(page.locator(".saved")).to_contain_text("Saved: none of the above")
+        expect(page.locator(".count")).to_have_text("2 of 6 done")
+        page.keyboard.press("u")
+        expect(page.locator(".count")).to_have_text("1 of 6 done")
+        page.goto(f"{address}/region/r1")
+        expect(page.locator(".said-list")).not_to_contain_text("Ann")  # who has not answered is not to be swayed
+        last = f"{address}/region/{list(truths(begun))[-1]}"
+        page.goto(last)
+        page.locator("h1").click()
+        page.keyboard.press("g")
+        expect(page.locator(".saved")).to_contain_text("Saved: no failure")
+        expect(page.get_by_role("button", name="No failure")).to_have_attribute("aria-pressed", "true")
+        page.keyboard.press("u")
+        expect(page.locator('[data-do="undo"]')).to_be_disabled()
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 360)])
+def test_every_page_passes_an_accessibility_checker(begun: Path, open_page: Open, scheme: str, width: int) -> None:
+    with served(begun) as (address, _):
+        for path in ("/", "/region/r1", "/annotate", "/annotate/r1", "/result"):
+            page = open_page(address + path, color_scheme=scheme, viewport={"width": width, "height": 900})
+            page.wait_for_load_state("networkidle")
+            found = axe.Axe().run(page)
+            assert found.response["violations"] == [], f"{path}: {found.generate_report()}"
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+
+
+def test_the_saved_page_needs_no_server(begun: Path, open_page: Open, tmp_path: Path) -> None:
+    saved = tmp_path / "report.html"
+    saved.write_text(to_html(load_run(begun)), encoding="utf-8")
+    page = open_page(saved.as_uri())
+    expect(page.locator("h1")).to_contain_text("regions")
+    assert [url for url in page.watch.asked if not url.startswith(("file:", "data:"))] == []

@@ -1,0 +1,92 @@
+"""`errata defuse` as a user gives it: bad input is one sentence and exit code 2, and nothing is written."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed: nothing is generated")
+
+import digits
+
+MINE = """
+from torch import nn
+
+def net():
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+
+def same(pixels):
+    return pixels
+
+def black(pixels):
+    return pixels * 0
+
+def blind(pictures):
+    import numpy
+    return numpy.full(len(pictures), -1)
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from safetensors.torch import save_file
+
+    folder = tmp_path_factory.mktemp("defuse")
+    for name, (images, labels) in zip(("train", "held", "kept"), digits.parts(), strict=True):
+        np.savez(folder / f"{name}.npz", images=images, labels=labels)
+    (folder / "mine.py").write_text(MINE)
+    save_file(digits.classifier().state_dict(), folder / "w.safetensors")
+    np.savez(folder / "large.npz", images=np.zeros((5, 9, 9), np.uint8), labels=np.zeros(5, int))
+    return folder
+
+
+def defuse(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    quick = [f"--set={key}={json.dumps(value)}" for key, value in digits.QUICK.items()]
+    given = arguments if "--weights" in arguments else (*arguments, "--weights", "w.safetensors")
+    command = [sys.executable, "-m", "errata", "defuse", "train.npz", "--model", "mine:net", *quick, *given]
+    source = str(Path(__file__).parents[1] / "src")
+    environment = {**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, cwd=place, capture_output=True, text=True, env=environment)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-o", "x", "--prepare", "mine:black"], "no better than chance"),
+        (["-o", "x", "--prepare", "mine:nothing"], "cannot be had"),
+        (["-o", "x", "--oracle", "mine"], "MODULE:FUNCTION"),
+        (["-o", "x", "--set", "epoch=3"], "did you mean `epochs`"),
+        (["-o", "x", "--set", "rho=2"], "`rho` must lie"),
+        (["-o", "x", "--test", "large.npz"], "pictures of (9, 9"),
+        (["-o", "x", "--test", "none.npz"], "is no file"),
+        (["-o", "x", "--weights", "held.npz"], "does not fit the classifier"),
+    ],
+)
+def test_bad_input_is_a_sentence(place: Path, arguments: list[str], words: str) -> None:
+    done = defuse(place, *arguments)
+    assert done.returncode == 2, done.stderr
+    assert words in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not (place / "x").exists()
+
+
+def test_it_stops_to_be_labelled_and_all_none_of_the_above_is_an_answer(place: Path) -> None:
+    """The second command goes on from the first, with an oracle that recognises nothing."""
+    first = defuse(place, "-o", "run")
+    assert first.returncode == 0, first.stderr
+    assert "errata serve run" in first.stdout
+    assert first.stdout.splitlines()[-1] == "run/report.html"
+    vae = (place / "run" / "vae.safetensors").stat().st_mtime_ns
+    second = defuse(place, "-o", "run", "--oracle", "mine:blind")
+    assert second.returncode == 0, second.stderr
+    assert "No region of" in second.stdout
+    assert (place / "run" / "vae.safetensors").stat().st_mtime_ns == vae
+    other = defuse(place, "-o", "run", "--set", "tau=0.5")
+    assert other.returncode == 2
+    assert "settings.tau" in other.stderr
