@@ -26,7 +26,8 @@ def load_run(folder: str | Path) -> RegionRun:
         return _empty(run, stage)
     samples = run.load("samples")
     predictions = samples.arrays["predictions"]
-    told = run.read("correction") if run.has("correction") else None
+    # A correction by labels that no longer stand is kept, and not shown.
+    told = run.read("correction") if stage["stage"] == "corrected" else None
     return RegionRun(
         name=run.folder.resolve().name, **stage, class_names=tuple(run.about["class_names"]),
         names=samples.facts["names"], weights=dict(zip(regions.ids, regions.weights.tolist(), strict=True)),

@@ -45,6 +45,15 @@ def test_what_is_known_already_is_not_new():
     assert found.farther == 0.0
 
 
+def test_as_far_as_usual_is_not_farther():
+    """Three steps apart, and one is generated in the same distance."""
+    dark = np.zeros((4, 1, 1, 3), np.uint8)
+    dark[1], dark[2], dark[3] = 10, 20, 30
+    found = novelty(dark[3:], dark[:3])
+    assert found.distances.tolist() == found.usual[:1].tolist()
+    assert found.farther == 0.0
+
+
 def test_equal_known_mistakes_are_next_to_each_other():
     found = novelty(pictures(4, 0), np.concatenate([pictures(1, 1)] * 2))
     assert found.usual.tolist() == [0, 0]

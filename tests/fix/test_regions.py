@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from errata.core import InputError
+from errata.defusing import Settings
 from errata.fix import STRENGTHS, Candidate, Validated, sweep
-from errata.fix.regions import choose, eligible
+from errata.fix.regions import choose, eligible, preference
 from errata.train import Tuned
 
 BEFORE = Validated(0.9, 900)  # with a standard error of .01
@@ -64,6 +65,17 @@ def test_equals_are_settled(told, chosen):
     assert choose(candidates(*told), BEFORE, "no-harm") == chosen
 
 
+def test_an_epoch_is_preferred_as_a_strength_is_chosen():
+    """Harmless ones by what they learnt of the regions, others by validation alone; or all by it, as published."""
+    told = [(0.8901, 0.6), (0.8899, 0.9), (0.95, 0.5), (0.7, 1.0)]
+    epochs = [Tuned(j, 1.0, *one) for j, one in enumerate(told)]
+    for selection, order in (("no-harm", [0, 2, 1, 3]), ("validation", [2, 0, 1, 3])):
+        prefer = preference(BEFORE, selection)
+        assert [one.number for one in sorted(epochs, key=prefer, reverse=True)] == order
+        best = sweep(lambda strength: (Net(strength), epochs), [1.0], BEFORE, selection=selection).candidates[0]
+        assert (best.epoch, best.validation_accuracy, best.tuning_accuracy) == (order[0], *told[order[0]])
+
+
 class Net:
     """Stands for a model."""
 
@@ -96,7 +108,7 @@ def test_a_sweep_keeps_the_model_that_is_chosen(selection, chosen):
 
 
 def test_a_candidate_is_its_best_epoch_of_equal_ones_the_last():
-    history = [Tuned(0, 1.0, 0.8, 0.1), Tuned(1, 0.5, 0.9, 0.2), Tuned(2, 0.4, 0.9, 0.3), Tuned(3, 0.3, 0.7, 0.9)]
+    history = [Tuned(0, 1.0, 0.8, 0.1), Tuned(1, 0.5, 0.9, 0.3), Tuned(2, 0.4, 0.9, 0.3), Tuned(3, 0.3, 0.7, 0.9)]
     found = sweep(lambda strength: (Net(strength), history), [1.0], BEFORE)
     assert found.candidates == (Candidate(1.0, 2, 0.9, 0.3),)
 
@@ -127,3 +139,31 @@ def test_models_that_fell_behind_are_let_go():
 def test_no_strength_is_refused():
     with pytest.raises(InputError, match="a correction needs at least one strength; give some, such as"):
         sweep(tuner({}), [], BEFORE)
+
+
+# --- the settings of a whole run --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"shown": 0}, "`shown` must be at least 1; got 0"),
+        ({"testing": 0}, "`testing` must be at least 1"),
+        ({"rho": 1.0}, r"`rho` must lie in \[0, 1\); got 1.0"),
+        ({"selection": "best"}, "`selection` is `no-harm` or `validation`; got 'best'"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(more, words):
+    with pytest.raises(InputError, match=words):
+        Settings(**more)
+
+
+def test_the_published_settings_are_those_of_the_paper():
+    paper = Settings.as_published(seed=3)
+    assert (paper.a, paper.b, paper.scale, paper.centred) == (50, 50, 1, False)
+    assert (paper.beta, paper.epochs, paper.batch, paper.latent) == (4, 800, 2048, 10)
+    assert (paper.q, paper.cap, paper.most, paper.components, paper.least) == (500, 100, 50_000, 100, 0.01)
+    assert (paper.tau, paper.shown, paper.rho, paper.tuning, paper.testing) == (0.5, 10, 0.5, 256, 256)
+    assert (paper.tune_lr, paper.tune_batch, paper.tune_epochs, paper.selection) == (1e-3, 256, 3, "validation")
+    assert len(paper.strengths) == 17
+    assert paper.seed == 3

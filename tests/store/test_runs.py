@@ -104,13 +104,21 @@ def test_a_stage_that_was_not_finished_is_not_there(tmp_path, monkeypatch):
     assert run.load("vae").facts == {"latent": 2}
 
 
-def test_a_file_is_whole_or_not_there(tmp_path):
-    """What cannot be written as JSON leaves the earlier file, and nothing else."""
+def test_a_file_is_whole_or_not_there(tmp_path, monkeypatch):
+    """What cannot be written, as JSON or at all, leaves the earlier file, and nothing else."""
     run = begun(tmp_path)
     run.write("stage", {"x": 1})
     for bad, error in ((float("nan"), ValueError), (object(), TypeError)):
         with pytest.raises(error):
             run.write("stage", {"x": bad})
+
+    def broken(path: Path, text: str, **more: Any) -> int:
+        path.write_bytes(text[:3].encode())
+        raise OSError("no space left")
+
+    monkeypatch.setattr(Path, "write_text", broken)
+    with pytest.raises(InputError, match=r"stage.json` cannot be written \(no space left\)"):
+        run.write("stage", {"x": 2})
     assert run.read("stage") == {"x": 1}
     assert sorted(path.name for path in run.folder.iterdir()) == [runs.ABOUT, "stage.json"]
 

@@ -12,7 +12,8 @@ from torch import nn
 
 from errata.core import InputError
 from errata.tensors import state_fingerprint
-from errata.train import accuracy_of, joint, tune_beside
+from errata.train import Tuned, accuracy_of, joint, tune_beside
+from errata.train.joint import best_epoch
 
 Set = tuple[np.ndarray, np.ndarray]
 
@@ -123,6 +124,16 @@ def test_the_network_is_as_it_was_after_its_best_epoch(accuracies, best, monkeyp
     assert epochs == len(accuracies)
     assert len(set(story.seen)) == epochs
     assert state_fingerprint(tuned) == story.seen[best]
+
+
+def test_another_preference_keeps_another_epoch(monkeypatch):
+    """Here the less accurate, the better; and of the epochs so far the last of the best is told."""
+    tuned, story, _ = told(monkeypatch, 0.5, 0.2, 0.9, patience=9, prefer=lambda one: -one.validation_accuracy)
+    assert state_fingerprint(tuned) == story.seen[1]
+    history = [Tuned(j, 1.0, held, 0.5) for j, held in enumerate((0.4, 0.7, 0.7, 0.1))]
+    assert best_epoch(history) == 2
+    assert best_epoch(history, lambda one: 0) == 3
+    assert told(monkeypatch, 0.1, 0.2, 0.3, patience=2, prefer=lambda one: -one.number)[2] == 3
 
 
 @pytest.mark.parametrize(

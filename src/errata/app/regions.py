@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
-from fastapi import Body, FastAPI, HTTPException, Request
-from fastapi.exceptions import RequestValidationError
+from fastapi import Body, FastAPI, HTTPException
 from fastapi.responses import HTMLResponse, Response
-from starlette.exceptions import HTTPException as Refused
 
-from ..core import ErrataError
 from ..report import regions as pages
-from ..report import site
 from ..report.regions import RegionRun
 from ..report.sheets import png
-from .database import Unavailable
+from .common import new_app
 from .entries import Annotation
 from .guard import LOOPBACK, Guard
 from .records import Records
@@ -50,37 +44,10 @@ def create_app(
 ) -> Guard:
     """An ASGI app of one run."""
     served = ServedRun(load, records)
-    app = FastAPI(title="Errata", docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
-    for add in (_mistakes, _pages, _files, _judging):
+    app = new_app(lambda words: pages.page(load(), "problem", words=words), records)
+    for add in (_pages, _samples, _judging):
         add(app, served)
     return Guard(app, hosts, token)
-
-
-def _mistakes(app: FastAPI, served: ServedRun) -> None:
-    """Every mistake gets one sentence: as a page where a person asked for one."""
-
-    def answer(request: Request, status: int, words: str) -> Response:
-        path, wanted = request.url.path, request.headers.get("accept", "")
-        if request.method == "GET" and "text/html" in wanted and not path.startswith(("/api/", "/static/", "/sample/")):
-            return HTMLResponse(pages.page(served.load(), "problem", words=words), status_code=status)
-        return Response(json.dumps({"detail": words}), status_code=status, media_type="application/json")
-
-    @app.exception_handler(ErrataError)
-    async def ours(request: Request, error: ErrataError) -> Response:
-        return answer(request, 503 if isinstance(error, Unavailable) else 422, str(error))
-
-    @app.exception_handler(Refused)
-    async def refused(request: Request, error: Refused) -> Response:
-        words = f"There is no page {request.url.path!r}." if error.detail == "Not Found" else str(error.detail)
-        return answer(request, error.status_code, words)
-
-    @app.exception_handler(RequestValidationError)
-    async def unreadable(request: Request, error: RequestValidationError) -> Response:
-        return answer(request, 422, f"This request cannot be read: {error.errors()[0]['msg']}.")
-
-    @app.exception_handler(Exception)
-    async def broken(request: Request, error: Exception) -> Response:
-        return answer(request, 500, f"The server failed ({type(error).__name__}); nothing was saved.")
 
 
 def _pages(app: FastAPI, served: ServedRun) -> None:
@@ -105,28 +72,13 @@ def _pages(app: FastAPI, served: ServedRun) -> None:
         return page(served.load(), "result")
 
 
-def _files(app: FastAPI, served: ServedRun) -> None:
-    @app.get("/static/{name}", include_in_schema=False)
-    async def static(name: str) -> Response:
-        if name not in site.STATIC:
-            raise HTTPException(404, f"There is no file {name!r}.")
-        kind = "text/css" if name.endswith(".css") else "text/javascript"
-        return Response(site.static_text(name), media_type=kind, headers={"cache-control": "no-cache"})
-
+def _samples(app: FastAPI, served: ServedRun) -> None:
     @app.get("/sample/{id}/{number}", include_in_schema=False)
     def sample(id: str, number: int) -> Response:
         run = served.known(id)
         if not 0 <= number < run.pictures.shape[1]:
             raise HTTPException(404, f"Region {id!r} has no sample {number}.")
         return Response(png(run.pictures[run.place(id), number]), media_type="image/png")
-
-    @app.get("/api/export.json")
-    def export_json() -> Response:
-        """All that people said, as JSON."""
-        text = io.StringIO()
-        served.records.export_json(text)
-        named = {"content-disposition": 'attachment; filename="errata-records.json"'}
-        return Response(text.getvalue(), media_type="application/json", headers=named)
 
 
 def _judging(app: FastAPI, served: ServedRun) -> None:
@@ -161,11 +113,6 @@ def _judging(app: FastAPI, served: ServedRun) -> None:
         answer = made(Annotation, given)
         _answerable(served.known(answer.queue), answer)
         return asdict(served.records.annotate(answer))
-
-    @app.post("/api/annotations/{key}/undo")
-    def undo(key: str, person: Annotated[str, Body(embed=True)]) -> dict[str, Any]:
-        """Take one's own answer back; twice is once."""
-        return asdict(served.records.undo(key, person=person))
 
 
 def _answerable(run: RegionRun, given: Annotation) -> None:

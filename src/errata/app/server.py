@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import io
-import json
 from dataclasses import asdict
 from typing import Annotated, Any
 
 import numpy as np
-from fastapi import Body, FastAPI, HTTPException, Query, Request
-from fastapi.exceptions import RequestValidationError
+from fastapi import Body, FastAPI, HTTPException, Query
 from fastapi.responses import HTMLResponse, Response
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException as Refused
 
-from ..core import Array, Audit, ErrataError
+from ..core import Array, Audit
 from ..report import site
 from . import guesses, questions
-from .database import Unavailable
-from .entries import Annotation, Conflict, Decision, Drawing, Edit
+from .common import new_app
+from .entries import Annotation, Decision, Drawing, Edit
 from .guard import LOOPBACK, Guard
 from .records import Records
 from .rows import Rows
@@ -41,51 +37,13 @@ def create_app(
 ) -> Guard:
     """An ASGI app of one audit."""
     served = Served(audit, records, Rows(audit), search, others, questionnaire)
-    app = FastAPI(title="Errata", docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
+    app = new_app(lambda words: site.page(audit, "problem", standings={}, words=words), records)
     judge = guesses.Judge(served)
-    for add in (_mistakes, _files, _looking, _judging, _curating, questions.add):
+    for add in (_files, _looking, _judging, _curating, questions.add):
         add(app, served)
     _pages(app, served, judge)
     guesses.add(app, served, judge)
     return Guard(app, hosts, token)
-
-
-def _mistakes(app: FastAPI, served: Served) -> None:
-    """Every mistake gets one sentence: as a page where a person asked for one."""
-
-    def answer(request: Request, status: int, words: str, **more: Any) -> Response:
-        path, wanted = request.url.path, request.headers.get("accept", "")
-        if request.method == "GET" and "text/html" in wanted and not path.startswith(("/api/", "/static/", "/thumb/")):
-            return HTMLResponse(site.page(served.audit, "problem", standings={}, words=words), status_code=status)
-        return Response(json.dumps({"detail": words, **more}), status_code=status, media_type="application/json")
-
-    @app.exception_handler(ErrataError)
-    async def ours(request: Request, error: ErrataError) -> Response:
-        if isinstance(error, Conflict):
-            return answer(request, 409, str(error), mine=asdict(error.mine), theirs=asdict(error.theirs))
-        return answer(request, 503 if isinstance(error, Unavailable) else 422, str(error))
-
-    @app.exception_handler(Refused)
-    async def refused(request: Request, error: Refused) -> Response:
-        words = f"There is no page {request.url.path!r}." if error.detail == "Not Found" else str(error.detail)
-        return answer(request, error.status_code, words)
-
-    @app.exception_handler(RequestValidationError)
-    async def unreadable(request: Request, error: RequestValidationError) -> Response:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
-        what = (
-            "It is no JSON"
-            if first["type"] == "json_invalid"
-            else f"`{where}`: {first['msg']}"
-            if where
-            else first["msg"]
-        )
-        return answer(request, 422, f"This request cannot be read. {what}.")
-
-    @app.exception_handler(Exception)
-    async def broken(request: Request, error: Exception) -> Response:
-        return answer(request, 500, f"The server failed ({type(error).__name__}); nothing was saved.")
 
 
 def _pages(app: FastAPI, served: Served, judge: guesses.Judge) -> None:
@@ -138,13 +96,6 @@ def _pages(app: FastAPI, served: Served, judge: guesses.Judge) -> None:
 
 
 def _files(app: FastAPI, served: Served) -> None:
-    @app.get("/static/{name}", include_in_schema=False)
-    async def static(name: str) -> Response:
-        if name not in site.STATIC:
-            raise HTTPException(404, f"There is no file {name!r}.")
-        kind = "text/css" if name.endswith(".css") else "text/javascript"
-        return Response(site.static_text(name), media_type=kind, headers={"cache-control": "no-cache"})
-
     @app.get("/thumb/{row}", include_in_schema=False)
     async def thumbnail(row: int, px: Annotated[int, Query(ge=1, le=2000)] = 112, v: str = "") -> Response:
         """A picture of a row, by its place in the audit. One that is known needs no thread."""
@@ -153,14 +104,6 @@ def _files(app: FastAPI, served: Served) -> None:
             raise HTTPException(404, f"Row {row} has no picture.")
         kind = "image/png" if picture.startswith(b"\x89PNG") else "image/jpeg"
         return Response(picture, media_type=kind, headers={"cache-control": DAY if v else "no-cache"})
-
-    @app.get("/api/export.json")
-    def export_json() -> Response:
-        """All that people said, as JSON."""
-        text = io.StringIO()
-        served.records.export_json(text)
-        named = {"content-disposition": 'attachment; filename="errata-records.json"'}
-        return Response(text.getvalue(), media_type="application/json", headers=named)
 
     @app.get("/api/accepted")
     def accepted() -> list[dict[str, Any]]:
@@ -210,11 +153,6 @@ def _judging(app: FastAPI, served: Served) -> None:
     def annotate(given: Annotated[dict[str, Any], Body()]) -> dict[str, Any]:
         """Save an answer; it is on disk when this returns. The same key twice is one answer."""
         return asdict(served.records.annotate(_answerable(served, made(Annotation, given))))
-
-    @app.post("/api/annotations/{key}/undo")
-    def undo(key: str, person: Annotated[str, Body(embed=True)]) -> dict[str, Any]:
-        """Take one's own answer back; twice is once."""
-        return asdict(served.records.undo(key, person=person))
 
 
 def _curating(app: FastAPI, served: Served) -> None:

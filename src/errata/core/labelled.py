@@ -41,7 +41,7 @@ class Judged:
     interval: tuple[float, float]  # Wilson, 95%, of wrong among labelled
     share: float | None  # of labelled samples that have the region's label
     people: int
-    agreement: tuple[float, ...]  # of each answered sample: the share of its votes that went to its majority
+    agreement: tuple[float, ...]  # of each sample that several answered: the share of them that gave its majority
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -79,7 +79,7 @@ def _judge(id: str, said: Mapping[int, Mapping[str, int]], predictions: Array, r
         id, "no common label" if label is None else verdict, label, len(said), len(labels), wrong,
         wilson(wrong, len(labels)), _share(list(labels.values()), label),
         len({person for given in said.values() for person in given}),
-        tuple(max(Counter(given.values()).values()) / len(given) for given in said.values()),
+        tuple(max(Counter(given.values()).values()) / len(given) for given in said.values() if len(given) > 1),
     )  # fmt: skip
 
 
@@ -103,12 +103,11 @@ class Agreed:
 
 
 def agreement(judged: Iterable[Judged]) -> dict[str, Agreed]:
-    """Of samples of misclassified regions, of the others, and of all; nothing is measured of one person."""
+    """Of samples of misclassified regions, of the others, and of all; one person agrees with nobody."""
     parts: dict[str, list[float]] = {"misclassified": [], "others": [], "all": []}
     for region in judged:
-        if region.people > 1:
-            parts["misclassified" if region.verdict == "misclassified" else "others"] += region.agreement
-            parts["all"] += region.agreement
+        parts["misclassified" if region.verdict == "misclassified" else "others"] += region.agreement
+        parts["all"] += region.agreement
     return {name: _agreed(np.array(shares)) for name, shares in parts.items()}
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from torch import nn
 
 from ..core import Array, Comparison, InputError, State
@@ -224,6 +226,14 @@ def how_new(job: Job, samples: tuple[Array, Array], regions: Regions, chosen: Se
     }  # fmt: skip
     job.run.save("novelty", State("novelty", facts, arrays))
     return facts
+
+
+def loaded(job: Job) -> nn.Module:
+    """The corrected model, as the folder has it."""
+    model = copy.deepcopy(job.classifier.model)
+    weights = job.run.load("corrected").arrays
+    model.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in weights.items()})
+    return model
 
 
 def kept(job: Job, model: nn.Module) -> None:

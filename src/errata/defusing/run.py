@@ -116,7 +116,11 @@ def _correct(
     given: tuple[Pictures | None, Pictures | None],
     oracle: Oracle | None,
 ) -> Defused:
+    """A correction is kept as well: the same labels, and the same rows to prove it on, are not swept again."""
     validation, test = given
+    asked = {"labels": {one.id: one.label for one in chosen}, "test": _rows(test), "validation": _rows(validation)}
+    if job.run.has("correction") and job.run.read("correction")["asked"] == asked:
+        return _again(job, found, chosen)
     swept, comparison = correction.corrected(job, found.vae, found.regions, chosen, validation, test)
     correction.kept(job, swept.model)
     facts: dict[str, Any] = {"novelty": correction.how_new(job, found.samples, found.regions, chosen)}
@@ -130,12 +134,24 @@ def _correct(
             other, facts["single"] = correction.baseline(
                 job, found.vae, found.mistakes, oracle, validation, apart, count
             )
-    told = {"comparison": comparison.to_json(), "baseline": other and other.to_json(), "facts": facts}
+    told = {"asked": asked, "comparison": comparison.to_json(), "baseline": other and other.to_json(), "facts": facts}
     job.run.write("correction", told)
+    return _again(job, found, chosen)
+
+
+def _rows(given: Pictures | None) -> str | None:
+    return None if given is None else search.fingerprint(*search.checked_set("rows", given))
+
+
+def _again(job: Job, found: _Found, chosen: Sequence[Judged]) -> Defused:
+    """What the folder has of a correction."""
+    told = job.run.read("correction")
     words = f"{len(chosen)} of {len(found.judged)} regions are misclassified, and corrected"
     return _end(
-        job, "corrected", words, regions=found.regions, judged=found.judged, comparison=comparison, baseline=other,
-        model=swept.model, facts=facts,
+        job, "corrected", words, regions=found.regions, judged=found.judged,
+        comparison=Comparison.from_json(told["comparison"]),
+        baseline=told["baseline"] and Comparison.from_json(told["baseline"]),
+        model=correction.loaded(job), facts=told["facts"],
     )  # fmt: skip
 
 

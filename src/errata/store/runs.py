@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core import InputError, State
 from . import tensors
-from .folder import check_target, whole_file
+from .folder import check_target, whole, whole_file
 
 ABOUT = "defuse.json"
 SCHEMA = "errata.defuse/1"
@@ -35,8 +35,8 @@ class Run:
         told = json.loads(json.dumps({"schema": SCHEMA, **facts}))
         if not (folder / ABOUT).exists():
             check_target(folder)
-            folder.mkdir(parents=True)
-            _write(folder / ABOUT, told)
+            with whole(folder) as partial:
+                (partial / ABOUT).write_text(_json(told), encoding="utf-8")
         run = cls(folder)
         for name in told:
             if run.about.get(name) != told[name]:
@@ -87,9 +87,12 @@ def is_run(folder: str | Path) -> bool:
 
 
 def _write(path: Path, told: Any) -> None:
-    text = json.dumps(told, indent=1, allow_nan=False) + "\n"
     with whole_file(path) as partial:
-        partial.write_text(text, encoding="utf-8")
+        partial.write_text(_json(told), encoding="utf-8")
+
+
+def _json(told: Any) -> str:
+    return json.dumps(told, indent=1, allow_nan=False) + "\n"
 
 
 def _refuse(folder: Path, name: str, before: Any, now: Any) -> None:

@@ -23,5 +23,5 @@ def network(name: str, *, px: int, outputs: int = 1, seed: int = 0) -> nn.Module
     if name not in NETWORKS:
         raise unknown("network", name, NETWORKS)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # not the GPUs' as well, which are not put back
         return NETWORKS[name](outputs, px)
