@@ -53,7 +53,7 @@ class Study:
     settings: Settings
     architecture: Architecture
     oracle_epochs: int
-    oracle_width: int = 64
+    oracle_small: bool = False  # our smallest network, for a CPU
 
 
 def mnist() -> Study:
@@ -90,17 +90,17 @@ def signs(small: bool = False) -> Study:
 
     def classifier(seed: int, device: str) -> nn.Module:
         model = network("small" if small else "resnet18", px=32, outputs=43, seed=seed)
-        fit(model, *train, epochs=15, batch=128, lr=2e-3, device=device, seed=seed)
+        fit(model, *train, epochs=5 if small else 15, batch=128, lr=2e-3, device=device, seed=seed)
         return model
 
-    latent, channels, hidden, epochs = (32, 48, 256, 40) if small else (48, 96, 512, 100)
+    latent, channels, hidden, epochs = (32, 48, 256, 30) if small else (48, 96, 512, 100)
     strengths = (1e-6, 1e-4, 1e-2, 0.1, 1.0, 5.0, 20.0)
     settings = Settings(latent=latent, beta=1.0, epochs=epochs, batch=128, q=30, cap=10, tau=0.02, strengths=strengths)
     architecture = replace(
         fitting(32, 32, 3, latent), channels=channels, hidden=hidden, likelihood="gaussian", sigma=0.05
     )
     given = (train, validation, kept, classifier, lambda x: 4 * x - 2, settings, architecture)
-    return Study(*given, oracle_epochs=12 if small else 30, oracle_width=32 if small else 64)
+    return Study(*given, oracle_epochs=30, oracle_small=small)
 
 
 STUDIES = {"mnist": mnist, "signs": signs, "signs-small": partial(signs, small=True)}
@@ -132,7 +132,7 @@ class Oracle:
         self.device, self.colours = device, images.shape[-1]
         self.pixels = torch.from_numpy(images).permute(0, 3, 1, 2).contiguous().to(device)
         self.labels = torch.from_numpy(study.train[1]).to(device)
-        self.classes, self.width = int(study.train[1].max()) + 1, study.oracle_width
+        self.classes, self.small = int(study.train[1].max()) + 1, study.oracle_small
         self.models = [self._taught(seed + j, study.oracle_epochs) for j in range(2)]
 
     def __call__(self, images: Array) -> Array:
@@ -172,13 +172,15 @@ class Oracle:
         return model.eval()
 
     def _new(self) -> nn.Module:
+        if self.small:
+            return network("small", px=self.pixels.shape[-1], outputs=self.classes, seed=int(torch.initial_seed()))
         layers: list[nn.Module] = []
         inside = self.colours
-        for width in (self.width * times for times in (1, 1, 2, 2, 4, 4)):
+        for width in (64, 64, 128, 128, 256, 256):
             layers += [nn.Conv2d(inside, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
             layers += [nn.MaxPool2d(2)] if inside == width else []
             inside = width
-        cells = 4 * self.width * (self.pixels.shape[-1] // 8) ** 2
+        cells = 256 * (self.pixels.shape[-1] // 8) ** 2
         head = [nn.Dropout(0.3), nn.Linear(cells, 256), nn.ReLU(), nn.Dropout(0.3), nn.Linear(256, self.classes)]
         return nn.Sequential(*layers, nn.Flatten(), *head)
 
