@@ -33,7 +33,7 @@ class Noise:
 
     a: float = 50.0
     b: float = 50.0
-    scale: float = 10.0
+    scale: float = 2.0
     centred: bool = True
 
     def __post_init__(self) -> None:
