@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .core import Comparison
+from .core import Comparison, InputError
 from .core.labelled import NONE, Judged, Vote, judge
 from .core.regions import Regions
 from .report.regions import RegionRun
@@ -75,12 +75,26 @@ def people_say(records: Any, run: Run) -> list[Vote]:
     said = dict(zip(samples.facts["names"], samples.arrays["predictions"].tolist(), strict=True))
     votes: list[Vote] = []
     for entry in _last_words(records, "region"):
+        _check(entry, said, names)
         failure, label = entry.answer["failure"], _class(entry.answer["label"], names)
         own = [label if failure else predicted for predicted in said[entry.queue]]
         votes += [Vote(entry.queue, i, entry.person, one) for i, one in enumerate(own)]
     for entry in _last_words(records, "class"):
+        _check(entry, said, names)
         votes.append(Vote(entry.queue, int(entry.item), entry.person, _class(entry.answer, names)))
     return votes
+
+
+def _check(entry: Any, said: Mapping[str, list[int]], names: list[str]) -> None:
+    """The server asks for nothing else; a file that was imported may say anything."""
+    answer = entry.answer["label"] if entry.task == "region" else entry.answer
+    shown = said.get(entry.queue, [])
+    if entry.task == "class" and not (entry.item.isdecimal() and int(entry.item) < len(shown)) or not shown:
+        raise InputError(
+            f"`{entry.person}` answers about {entry.item!r} of `{entry.queue}`, which this run does not show"
+        )
+    if answer is not None and answer not in names and answer not in range(len(names)):
+        raise InputError(f"`{entry.person}` says class {answer!r} of `{entry.queue}`, which there is not")
 
 
 def _last_words(records: Any, task: str) -> Sequence[Any]:

@@ -11,7 +11,7 @@ import httpx
 import numpy as np
 import pytest
 
-from errata.app import Records
+from errata.app import Annotation, Records
 from errata.app.regions import create_app
 from errata.core import InputError, State
 from errata.core.regions import Regions
@@ -150,3 +150,21 @@ def test_a_run_without_regions_has_a_page_that_says_so(tmp_path: Path) -> None:
     run = Run.begin(tmp_path / "run", {"settings": {"rho": 0.5}, "class_names": ["a", "b"]})
     run.write("stage", {"stage": "no mistakes", "words": "none of 10 disturbed pictures changed its class"})
     assert "No mistake was found beyond the data." in to_html(load_run(tmp_path / "run"))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"queue": "r9", "item": "all", "task": "region", "answer": {"failure": True, "label": 0}}, "does not show"),
+        ({"queue": "r1", "item": "one", "task": "class", "answer": 0}, "does not show"),
+        ({"queue": "r1", "item": "4", "task": "class", "answer": 0}, "does not show"),
+        ({"queue": "r1", "item": "0", "task": "class", "answer": "bird"}, "which there is not"),
+    ],
+)
+def test_imported_answers_about_nothing_are_named(
+    folder: Path, records: Records, given: dict[str, Any], words: str
+) -> None:
+    """The server refuses them; a file may hold anything."""
+    records.annotate(Annotation(person="Ann", **given))
+    with pytest.raises(InputError, match=words):
+        people_say(records, Run(folder))
