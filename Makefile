@@ -38,7 +38,7 @@ browser:
 	  || echo "chromium could not be installed: the tests of the pages are skipped"
 
 test: lint browser
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 15
 
 bench: $(VENV)/.stamp-test
 	$(BIN)/python benchmarks/spotlight.py

@@ -1,7 +1,7 @@
 """Defuse on MNIST and on traffic signs (Slack et al. 2021): regions, labels by an oracle, correction, before and after.
 
     python benchmarks/defuse.py mnist --seeds 0 1 2 --device cuda
-    python benchmarks/defuse.py signs --seeds 0 1 2 --device cuda      or signs-small, for a CPU
+    python benchmarks/defuse.py signs --seeds 0 1 2 --device cuda
     python benchmarks/defuse.py mnist --set epochs=800 --set batch=2048 --set q=500 --set cap=100
     python benchmarks/defuse.py time          the paper's volume on MNIST: 800 epochs, Q = 500 of 60,000 pictures
     python benchmarks/defuse.py mixture       the mixture beside scikit-learn's
@@ -20,7 +20,6 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +52,6 @@ class Study:
     settings: Settings
     architecture: Architecture
     oracle_epochs: int
-    oracle_small: bool = False  # our smallest network, for a CPU
 
 
 def mnist() -> Study:
@@ -78,8 +76,7 @@ def mnist() -> Study:
     return Study(train, validation, kept, classifier, prepare, Settings(), fitting(28, 28, 1), 10)
 
 
-def signs(small: bool = False) -> Study:
-    """small: smaller networks, and fewer epochs of them."""
+def signs() -> Study:
     import pandas as pd
 
     table = pd.read_parquet(data_folder() / "gtsrb32.parquet")
@@ -89,21 +86,20 @@ def signs(small: bool = False) -> Study:
     validation, kept = _halves(_shuffled((pictures[~learnt], labels[~learnt])))
 
     def classifier(seed: int, device: str) -> nn.Module:
-        model = network("small" if small else "resnet18", px=32, outputs=43, seed=seed)
-        fit(model, *train, epochs=5 if small else 15, batch=128, lr=2e-3, device=device, seed=seed)
+        model = network("resnet18", px=32, outputs=43, seed=seed)
+        fit(model, *train, epochs=15, batch=128, lr=2e-3, device=device, seed=seed)
         return model
 
-    latent, channels, hidden, epochs = (32, 48, 256, 30) if small else (48, 96, 512, 100)
     strengths = (1e-6, 1e-4, 1e-2, 0.1, 1.0, 5.0, 20.0)
-    settings = Settings(latent=latent, beta=1.0, epochs=epochs, batch=128, q=30, cap=10, tau=0.02, strengths=strengths)
+    settings = Settings(latent=48, beta=1.0, epochs=100, batch=128, q=30, cap=10, tau=0.02, strengths=strengths)
     architecture = replace(
-        fitting(32, 32, 3, latent), channels=channels, hidden=hidden, likelihood="gaussian", sigma=0.05
+        fitting(32, 32, 3, settings.latent), channels=96, hidden=512, likelihood="gaussian", sigma=0.05
     )
     given = (train, validation, kept, classifier, lambda x: 4 * x - 2, settings, architecture)
-    return Study(*given, oracle_epochs=30, oracle_small=small)
+    return Study(*given, oracle_epochs=30)
 
 
-STUDIES = {"mnist": mnist, "signs": signs, "signs-small": partial(signs, small=True)}
+STUDIES = {"mnist": mnist, "signs": signs}
 
 
 def _stretched(blob: bytes) -> Array:
@@ -132,7 +128,7 @@ class Oracle:
         self.device, self.colours = device, images.shape[-1]
         self.pixels = torch.from_numpy(images).permute(0, 3, 1, 2).contiguous().to(device)
         self.labels = torch.from_numpy(study.train[1]).to(device)
-        self.classes, self.small = int(study.train[1].max()) + 1, study.oracle_small
+        self.classes = int(study.train[1].max()) + 1
         self.models = [self._taught(seed + j, study.oracle_epochs) for j in range(2)]
 
     def __call__(self, images: Array) -> Array:
@@ -172,8 +168,6 @@ class Oracle:
         return model.eval()
 
     def _new(self) -> nn.Module:
-        if self.small:
-            return network("small", px=self.pixels.shape[-1], outputs=self.classes, seed=int(torch.initial_seed()))
         layers: list[nn.Module] = []
         inside = self.colours
         for width in (64, 64, 128, 128, 256, 256):
@@ -250,21 +244,24 @@ def line(told: dict) -> str:
 
 def time_published(device: str) -> None:
     """Stage by stage; no labels, so no correction, which the studies time."""
-    study = mnist()
-    settings = Settings.as_published(beta=study.settings.beta, scale=2.0, centred=True)
-    begun = time.perf_counter()
+    study, began = mnist(), time.perf_counter()
+
+    def say(what: str) -> None:
+        nonlocal began
+        print(f"{what}: {time.perf_counter() - began:.1f} s", flush=True)
+        began = time.perf_counter()
+
+    settings = Settings.as_published(beta=study.settings.beta, scale=study.settings.scale, centred=True)
     classifier = Classifier(study.classifier(0, device), study.prepare)
-    vae, marks = new_vae(study.architecture), [("classifier", time.perf_counter())]
+    say("classifier")
+    vae = new_vae(study.architecture)
     given = {"epochs": settings.epochs, "batch": settings.batch, "beta": settings.beta, "anneal": settings.anneal}
     fit_vae(vae, study.train[0], latent=settings.latent, device=device, **given)
-    marks.append((f"VAE, {settings.epochs} epochs", time.perf_counter()))
+    say(f"VAE, {settings.epochs} epochs")
     noise = Noise(settings.a, settings.b, settings.scale)
     found = identify(vae, classifier, *study.train, noise=noise, q=settings.q, cap=settings.cap, device=device)
-    marks.append((f"identification, {found.facts}", time.perf_counter()))
-    regions = distil(found, classes=10, device=device)
-    marks.append((f"distillation, {len(regions)} regions", time.perf_counter()))
-    for (name, ended), before in zip(marks, [begun, *(at for _, at in marks)], strict=False):
-        print(f"{name}: {ended - before:.1f} s", flush=True)
+    say(f"identification, {found.facts}")
+    say(f"distillation, {len(distil(found, classes=10, device=device))} regions")
 
 
 def mixture() -> None:

@@ -88,11 +88,10 @@ def people_say(records: Any, run: Run) -> list[Vote]:
 def _check(entry: Any, said: Mapping[str, list[int]], names: list[str]) -> None:
     """The server asks for nothing else; a file that was imported may say anything."""
     answer = entry.answer["label"] if entry.task == "region" else entry.answer
-    shown = said.get(entry.queue, [])
-    if entry.task == "class" and not (entry.item.isdecimal() and int(entry.item) < len(shown)) or not shown:
-        raise InputError(
-            f"`{entry.person}` answers about {entry.item!r} of `{entry.queue}`, which this run does not show"
-        )
+    shown = len(said.get(entry.queue, ()))
+    asked = entry.task == "region" or (entry.item.isdecimal() and int(entry.item) < shown)
+    if not (shown and asked):
+        raise InputError(f"`{entry.person}` answers {entry.item!r} of `{entry.queue}`, which this run does not show")
     if answer is not None and answer not in names and answer not in range(len(names)):
         raise InputError(f"`{entry.person}` says class {answer!r} of `{entry.queue}`, which there is not")
 
