@@ -109,6 +109,7 @@ def test_one_by_one_undo_and_what_others_said(begun: Path, open_page: Open) -> N
         expect(page.locator(".count")).to_have_text("0 of 6 done")
         page.locator("h1").click()
         page.keyboard.press("3")
+        expect(page.locator(".saved")).to_contain_text("Saved: 3")
         page.keyboard.press("n")
         expect(page.locator(".saved")).to_contain_text("Saved: none of the above")
         expect(page.locator(".count")).to_have_text("2 of 6 done")
