@@ -63,6 +63,8 @@ def defuse(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         (["-o", "x", "--oracle", "mine"], "MODULE:FUNCTION"),
         (["-o", "x", "--set", "epoch=3"], "did you mean `epochs`"),
         (["-o", "x", "--set", "rho=2"], "`rho` must lie"),
+        (["-o", "x", "--set", "split=test"], "test rows prove"),
+        (["-o", "x", "--vae", "none"], "is no folder that `errata defuse` began"),
         (["-o", "x", "--test", "large.npz"], "pictures of (9, 9"),
         (["-o", "x", "--test", "none.npz"], "is no file"),
         (["-o", "x", "--weights", "held.npz"], "does not fit the classifier"),
@@ -90,3 +92,7 @@ def test_it_stops_to_be_labelled_and_all_none_of_the_above_is_an_answer(place: P
     other = defuse(place, "-o", "run", "--set", "tau=0.5")
     assert other.returncode == 2
     assert "settings.tau" in other.stderr
+    third = defuse(place, "-o", "third", "--vae", "run", "--set", "split=validation", "--validation", "held.npz")
+    assert third.returncode == 0, third.stderr
+    assert (place / "third" / "vae.safetensors").read_bytes() == (place / "run" / "vae.safetensors").read_bytes()
+    assert json.loads((place / "third" / "mistakes.json").read_text())["facts"]["pictures"] == 600

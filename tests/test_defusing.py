@@ -20,7 +20,7 @@ from errata.core.labelled import NONE, Vote
 from errata.core.paired import Turned, change_interval
 from errata.core.regions import Regions
 from errata.defusing import Defused, Settings, correction, defuse, search
-from errata.generate.vae import Architecture, Vae, drawn
+from errata.generate.vae import Architecture, Vae, drawn, new_vae
 from errata.store import Run
 from errata.tensors import state_fingerprint
 
@@ -244,8 +244,11 @@ def test_a_run_goes_on_after_the_last_stage_that_was_done(done, ended, searched,
         ({"settings": replace(SETTINGS, epochs=2)}, "was begun with settings.epochs = 40, and now it is 2"),
         ({"model": Weak(4.3)}, "was begun with model = "),
         ({"train": bars(seed=5)}, "was begun with data = "),
+        ({"settings": replace(SETTINGS, split="validation"), "validation": bars(seed=5)}, "settings.split = 'train'"),
         ({"class_names": ("a", "b")}, r"was begun with class_names = \['low', 'high'\], and now it is \['a', 'b'\]"),
         ({"architecture": replace(SHAPE, hidden=16)}, "was begun with architecture.hidden = 32, and now it is 16"),
+        ({"prepare": lambda x: 2 * x}, r"was begun with prepare = None, and now it is \["),
+        ({"vae": new_vae(SHAPE, seed=3)}, "was begun with vae = None, and now it is "),
     ],
 )
 def test_a_folder_of_another_run_is_not_gone_on_with(more, words, searched):
@@ -387,6 +390,7 @@ NINE = np.zeros((3, 9, 8), np.uint8), np.zeros(3, int)
         ({"train": (X, Y / 1)}, "`train` needs one class number a picture; got float64"),
         ({"train": (X, Y[:9])}, r"got int64 \(9,\) for 160"),
         ({"train": (X / 255, Y)}, "`train` must be bytes .* got float64"),
+        ({"settings": replace(QUICK, split="validation")}, "`split` is `validation`, and there are no such pictures"),
         ({"class_names": ("low",)}, "there are 1 class names, and the classifier tells 2 apart; name each"),
         ({"class_names": ("a", "b", "c")}, "there are 3 class names, and the classifier tells 2 apart"),
         ({"architecture": replace(SHAPE, width=9)}, r"the VAE is for pictures of \(8, 9, 1\).* has \(8, 8, 1\)"),

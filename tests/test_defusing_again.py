@@ -1,4 +1,4 @@
-"""A correction that the folder has: it is not made twice, and not shown when its labels no longer stand."""
+"""A run that is gone on with: what is done is not done twice, and what is asked for now is what is told."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ pytest.importorskip("torch", reason="torch is not installed: nothing is generate
 
 
 import digits
+from errata.core import InputError
 from errata.core.labelled import NONE
-from errata.defusing import correction
+from errata.core.regions import Mistakes
+from errata.defusing import Settings, correction, search
+from errata.generate.vae import Vae
 from errata.region_pages import load_run
+from errata.report.regions import to_html
+from errata.store import Run
 from errata.tensors import state_fingerprint
 
 
@@ -55,3 +60,91 @@ def test_a_correction_by_labels_that_no_longer_stand_is_not_shown(ended, tmp_pat
     found = digits.go_on(folder, oracle=lambda pictures: np.full(len(pictures), NONE))
     assert found.stage == "nothing to correct"
     assert load_run(folder).comparison is None
+
+
+def asking(**more):
+    return Settings(**{**digits.QUICK, **more})
+
+
+def test_another_correction_needs_no_other_run(ended, tmp_path, monkeypatch):
+    """Nothing is searched or labelled again; what the folder tells is of the last correction."""
+    folder = shutil.copytree(ended.folder, tmp_path / "again")
+    for name in ("fit_vae", "identify", "distil"):
+        monkeypatch.setattr(search, name, never)
+    settings = asking(strengths=(0.3,), rho=0.4)
+    found = digits.go_on(folder, oracle=sources, settings=settings)
+    assert [one["strength"] for one in found.comparison.facts["curve"]] == [0.3]
+    told = load_run(folder).facts["settings"]
+    assert (told["strengths"], told["rho"], told["epochs"]) == ([0.3], 0.4, digits.QUICK["epochs"])
+    with pytest.raises(InputError, match=r"was begun with settings\.q = 20, and now it is 21"):
+        digits.go_on(folder, oracle=sources, settings=asking(q=21))
+    assert Run(folder).about["correction"]["rho"] == 0.4
+
+
+def test_a_page_tells_the_settings_of_the_correction_it_shows(ended, tmp_path, monkeypatch):
+    """A second one that was stopped has changed nothing yet."""
+    folder = shutil.copytree(ended.folder, tmp_path / "again")
+    monkeypatch.setattr(correction, "sweep", never)
+    with pytest.raises(AssertionError):
+        digits.go_on(folder, oracle=sources, settings=asking(tune_lr=0.5))
+    told = load_run(folder)
+    assert told.comparison == ended.comparison
+    assert told.facts["settings"]["tune_lr"] == asking().tune_lr != 0.5
+
+
+def test_the_generator_of_another_run_is_used_again(ended, tmp_path, monkeypatch):
+    """The same one: the same regions, to the byte. It has the last word on the size of codes."""
+    vae = Vae.from_state(Run(ended.folder).load("vae"))
+    monkeypatch.setattr(search, "fit_vae", never)
+    found = digits.go_on(tmp_path / "run", vae=vae, oracle=sources, settings=asking(latent=3))
+    ours, theirs = (Run(folder) for folder in (found.folder, ended.folder))
+    for name in ("vae", "regions", "samples"):
+        for key, value in theirs.load(name).arrays.items():
+            np.testing.assert_array_equal(ours.load(name).arrays[key], value)
+    assert ours.about["settings"]["latent"] == vae.architecture.latent
+    assert ours.read("vae-told") == theirs.read("vae-told")
+
+
+def test_a_correction_that_harms_says_so(ended, tmp_path):
+    """One step as long as this breaks the network on all rows; a careful one does not."""
+    folder = shutil.copytree(ended.folder, tmp_path / "again")
+    assert "lower `tune_lr`" not in ended.words
+    assert "costs accuracy" not in to_html(load_run(folder))
+    found = digits.go_on(folder, oracle=sources, settings=asking(tune_lr=50.0, tune_epochs=1))
+    assert found.words.endswith("every strength costs accuracy on validation rows, so lower `tune_lr`")
+    facts = found.comparison.facts
+    assert facts["curve"][facts["chosen"]]["validation_accuracy"] < facts["validation"]["accuracy"] - 0.1
+    assert "Every strength costs accuracy on validation rows" in to_html(load_run(folder))
+
+
+def test_where_training_pictures_are_all_right_validation_pictures_tell_what_is_new(ended, tmp_path, monkeypatch):
+    """Neighbours are then mistakes among those."""
+    (learnt, held, kept), model = digits.parts(), digits.classifier()
+    monkeypatch.setattr(digits, "classifier", lambda: model)
+    right = digits.said(learnt[0]) == learnt[1]
+    monkeypatch.setattr(digits, "parts", lambda: ((learnt[0][right], learnt[1][right]), held, kept))
+    found = digits.go_on(tmp_path / "run", oracle=sources)
+    told, wrong = found.facts["novelty"], np.flatnonzero(digits.said(held[0]) != held[1])
+    assert (told["among"], told["known"], told["of"]) == ("validation", len(wrong), len(held[1]))
+    near = Run(found.folder).load("novelty").arrays
+    assert set(near["nearest"].tolist()) <= set(wrong.tolist())
+    np.testing.assert_array_equal(near["pictures"][..., 0], held[0][near["nearest"]])
+    assert f"one of {len(wrong)} validation pictures" in to_html(load_run(found.folder))
+    assert ended.facts["novelty"]["among"] == "training"
+
+
+def test_pictures_of_another_split_are_disturbed(ended, tmp_path, monkeypatch):
+    """Mistakes come from them; the VAE has learnt from the training pictures all the same."""
+    learnt, held, kept = digits.parts()
+    model = digits.classifier()
+    monkeypatch.setattr(digits, "classifier", lambda: model)
+    found = digits.go_on(tmp_path / "run", settings=asking(split="validation"))
+    mistakes = Mistakes.from_state(Run(found.folder).load("mistakes"))
+    assert mistakes.facts["pictures"] == len(held[1])
+    np.testing.assert_array_equal(mistakes.labels, held[1][mistakes.rows])
+    assert (found.folder / "vae.safetensors").read_bytes() == (ended.folder / "vae.safetensors").read_bytes()
+    monkeypatch.setattr(digits, "parts", lambda: (learnt, kept, kept))
+    with pytest.raises(InputError, match="was begun with disturbed = "):
+        digits.go_on(found.folder, settings=asking(split="validation"))
+    with pytest.raises(InputError, match="`split` is `train` or `validation`, since test rows prove; got 'test'"):
+        asking(split="test")

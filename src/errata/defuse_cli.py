@@ -28,6 +28,7 @@ def defuse(
     oracle: Annotated[
         str | None, typer.Option(metavar=FUNCTION, help="Labels pictures; left out, people do, in `errata serve DIR`.")
     ] = None,
+    vae: Annotated[Path | None, typer.Option(metavar="DIR", help="Another run, whose generator is used again.")] = None,
     partly: Annotated[bool, typer.Option("--partly", help="Go on though some regions have no label.")] = False,
     published: Annotated[bool, typer.Option("--published", help="The paper's settings instead of ours.")] = False,
     sets: Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="One of the settings.")] = [],  # noqa: B006
@@ -55,7 +56,7 @@ def defuse(
         found = whole(
             classifier, (images, labels), output, prepare=_function(prepare) if prepare else own,
             oracle=_function(oracle) if oracle else None, votes=lambda kept: _people(kept, database), partly=partly,
-            settings=settings, class_names=names, device=where, progress=progress, **others,
+            settings=settings, vae=_generator(vae), class_names=names, device=where, progress=progress, **others,
         )  # fmt: skip
     if as_json:
         typer.echo(json.dumps({"stage": found.stage, "words": found.words, "folder": str(found.folder)}))
@@ -120,6 +121,20 @@ def _load(model: Any, weights: Path) -> None:
     except (OSError, RuntimeError, ValueError, SafetensorError) as error:
         words = str(error).strip().replace("\n", " ")
         raise InputError(f"`{weights}` does not fit the classifier ({words[:200]})") from error
+
+
+def _generator(folder: Path | None) -> Any:
+    """That of another run, which has come so far."""
+    from .core import InputError
+    from .generate.vae import Vae
+    from .store import Run
+
+    if folder is None:
+        return None
+    run = Run(folder)
+    if not run.has("vae"):
+        raise InputError(f"`{folder}` has no VAE yet; let its run train one")
+    return Vae.from_state(run.load("vae"))
 
 
 def _function(name: str) -> Any:

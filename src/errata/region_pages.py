@@ -32,7 +32,7 @@ def load_run(folder: str | Path) -> RegionRun:
         name=run.folder.resolve().name, **stage, class_names=tuple(run.about["class_names"]),
         names=samples.facts["names"], weights=dict(zip(regions.ids, regions.weights.tolist(), strict=True)),
         pictures=samples.arrays["pictures"], predictions=predictions,
-        judged=_judged(run, regions.ids, predictions), fingerprint=fingerprint(run), facts=_facts(run),
+        judged=_judged(run, regions.ids, predictions), fingerprint=fingerprint(run), facts=_facts(run, told),
         comparison=told and Comparison.from_json(told["comparison"]),
         baseline=Comparison.from_json(told["baseline"]) if told and told["baseline"] else None,
         told=told and told["facts"],
@@ -44,7 +44,7 @@ def load_run(folder: str | Path) -> RegionRun:
 def _judged(run: Run, ids: Sequence[str], predictions: Any) -> tuple[Judged, ...]:
     if run.has("judged"):
         return tuple(map(Judged.from_json, run.read("judged")))
-    return judge(ids, (), predictions, run.about["settings"]["rho"])
+    return judge(ids, (), predictions, run.about["correction"]["rho"])
 
 
 def _empty(run: Run, stage: dict[str, Any]) -> RegionRun:
@@ -55,10 +55,12 @@ def _empty(run: Run, stage: dict[str, Any]) -> RegionRun:
                      facts=_facts(run))  # fmt: skip
 
 
-def _facts(run: Run) -> dict[str, Any]:
+def _facts(run: Run, told: Mapping[str, Any] | None = None) -> dict[str, Any]:
     vae = run.read("vae-told") if run.has("vae-told") else None
     mistakes = run.read("mistakes")["facts"] if run.has("mistakes") else None
-    return {"settings": run.about["settings"], "vae": vae, "mistakes": mistakes}
+    # A correction may be older than what was asked for last.
+    later = told["asked"]["settings"] if told else run.about["correction"]
+    return {"settings": {**run.about["settings"], **later}, "vae": vae, "mistakes": mistakes}
 
 
 def fingerprint(run: Run) -> str:
@@ -120,8 +122,8 @@ class Watched:
         told = self._read()
         if self.run.has("votes") or not told.names:  # labelled by an oracle: what people say is kept beside it
             return told
-        rho = self.run.about["settings"]["rho"]
-        return replace(told, judged=judge(list(told.names), people_say(self.records, self.run), told.predictions, rho))
+        said, rho = people_say(self.records, self.run), told.facts["settings"]["rho"]
+        return replace(told, judged=judge(list(told.names), said, told.predictions, rho))
 
     def _read(self) -> RegionRun:
         stage = self.run.folder / "stage.json"

@@ -51,6 +51,19 @@ def test_other_facts_are_refused_and_named(change, words, tmp_path):
     assert begun(tmp_path).about["model"] == "abc"
 
 
+def test_later_facts_may_change_and_the_last_stay(tmp_path):
+    folder = tmp_path / "run"
+    assert Run.begin(folder, FACTS, {"rho": (0.5,)}).about["rho"] == [0.5]
+    before = (folder / runs.ABOUT).stat().st_mtime_ns
+    Run.begin(folder, FACTS, {"rho": (0.5,)})
+    assert (folder / runs.ABOUT).stat().st_mtime_ns == before  # nothing new, nothing written
+    assert Run.begin(folder, FACTS, {"rho": (0.4,)}).about["rho"] == [0.4]
+    assert Run(folder).about == {"schema": runs.SCHEMA, **json.loads(json.dumps(FACTS)), "rho": [0.4]}
+    with pytest.raises(InputError, match="was begun with model"):
+        Run.begin(folder, {**FACTS, "model": "xyz"}, {"rho": (0.3,)})
+    assert Run(folder).about["rho"] == [0.4]
+
+
 def test_a_folder_of_something_else_is_not_written_to(tmp_path):
     (tmp_path / "mine").mkdir()
     with pytest.raises(InputError, match="exists already; name another output"):

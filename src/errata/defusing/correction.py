@@ -148,7 +148,8 @@ def swept(
     )  # fmt: skip
     after = apart.outcomes(job, found.model)
     facts = {"curve": curve, "chosen": found.chosen, "selection": found.selection, "before": _rates(apart, before),
-             "validation": asdict(audited)}  # fmt: skip
+             "validation": asdict(audited),
+             "harmed": found.candidates[found.chosen].validation_accuracy < audited.floor}  # fmt: skip
     return found, compared(job, apart, before, after, facts)
 
 
@@ -207,19 +208,30 @@ def oracle_says(job: Job, oracle: Oracle, apart: Tested, model: nn.Module) -> di
     }  # fmt: skip
 
 
-def how_new(job: Job, samples: tuple[Array, Array], regions: Regions, chosen: Sequence[Judged]) -> dict[str, Any]:
-    """Samples of misclassified regions beside the nearest training picture that the classifier gets wrong."""
-    called = job.predicted(job.images)
-    known = np.flatnonzero(called != job.labels)
+def how_new(
+    job: Job,
+    samples: tuple[Array, Array],
+    regions: Regions,
+    chosen: Sequence[Judged],
+    validation: Pictures | None = None,
+) -> dict[str, Any]:
+    """Samples of misclassified regions beside the nearest training picture that the classifier gets wrong; where it
+    gets none wrong, beside the nearest such validation picture."""
+    among, (images, labels) = "training", (job.images, job.labels)
+    called = job.predicted(images)
+    if validation is not None and (called == labels).all():
+        among, (images, labels) = "validation", checked_set("validation", validation)
+        called = job.predicted(images)
+    known = np.flatnonzero(called != labels)
     which, (pictures, predictions) = _places(regions, chosen), samples
     made = pictures[which].reshape(-1, *pictures.shape[2:])
-    found = novelty(made, job.images[known])
+    found = novelty(made, images[known])
     if not len(known):
-        return {"known": 0, "of": len(job.images)}
+        return {"known": 0, "of": len(images), "among": among}
     said, near = predictions[which].ravel(), known[found.nearest]
-    arrays = {"nearest": near, "distances": found.distances, "usual": found.usual, "pictures": job.images[near]}
+    arrays = {"nearest": near, "distances": found.distances, "usual": found.usual, "pictures": images[near]}
     facts = {
-        "known": len(known), "of": len(job.images), "samples": len(made), "farther": found.farther,
+        "known": len(known), "of": len(images), "among": among, "samples": len(made), "farther": found.farther,
         "median": float(np.median(found.distances)),
         "usual": float(np.median(found.usual)) if len(found.usual) else None,
         "same_prediction": float((called[near] == said).mean()),

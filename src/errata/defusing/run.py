@@ -67,6 +67,7 @@ def defuse(
     partly: bool = False,
     settings: Settings | None = None,
     architecture: Architecture | None = None,
+    vae: Vae | None = None,
     class_names: Sequence[str] | None = None,
     device: torch.device | str | None = None,
     progress: Progress | None = None,
@@ -75,14 +76,15 @@ def defuse(
 
     prepare: from pixels in [0, 1] to what the classifier takes, as it was trained. oracle: labels pictures; left out,
     people do, and the run stops until `votes` have a word on every region (partly: on some). validation: chooses the
-    strength; left out, a tenth of `train` does. test: rows that nothing is chosen by.
+    strength; left out, a tenth of `train` does. test: rows that nothing is chosen by. vae: one that is trained already,
+    such as another run's; left out, one of `architecture` is trained.
     """
     job = search.begin(
         folder, Classifier(model, prepare), train, settings or Settings(),
-        others=(("validation", validation), ("test", test)), architecture=architecture, class_names=class_names,
-        device=device, progress=progress or (lambda stage, share: None),
+        others=(("validation", validation), ("test", test)), architecture=architecture, vae=vae,
+        class_names=class_names, device=device, progress=progress or (lambda stage, share: None),
     )  # fmt: skip
-    vae = search.trained_vae(job)
+    vae = search.trained_vae(job, vae)
     mistakes = search.found_mistakes(job, vae)
     if not len(mistakes):
         return _end(job, "no mistakes", f"none of {mistakes.facts['tried']:,} disturbed pictures changed its class")
@@ -118,12 +120,13 @@ def _correct(
 ) -> Defused:
     """A correction is kept as well: the same labels, and the same rows to prove it on, are not swept again."""
     validation, test = given
-    asked = {"labels": {one.id: one.label for one in chosen}, "test": _rows(test), "validation": _rows(validation)}
+    asked = {"labels": {one.id: one.label for one in chosen}, "test": _rows(test), "validation": _rows(validation),
+             "oracle": oracle is not None, "settings": job.run.about["correction"]}  # fmt: skip
     if job.run.has("correction") and job.run.read("correction")["asked"] == asked:
         return _again(job, found, chosen)
     swept, comparison = correction.corrected(job, found.vae, found.regions, chosen, validation, test)
     correction.kept(job, swept.model)
-    facts: dict[str, Any] = {"novelty": correction.how_new(job, found.samples, found.regions, chosen)}
+    facts: dict[str, Any] = {"novelty": correction.how_new(job, found.samples, found.regions, chosen, validation)}
     facts["agreement"] = {name: asdict(one) for name, one in agreement(found.judged).items()}
     other = None
     if oracle is not None:
@@ -147,6 +150,8 @@ def _again(job: Job, found: _Found, chosen: Sequence[Judged]) -> Defused:
     """What the folder has of a correction."""
     told = job.run.read("correction")
     words = f"{len(chosen)} of {len(found.judged)} regions are misclassified, and corrected"
+    if told["comparison"]["facts"]["harmed"]:
+        words += "; every strength costs accuracy on validation rows, so lower `tune_lr`"
     return _end(
         job, "corrected", words, regions=found.regions, judged=found.judged,
         comparison=Comparison.from_json(told["comparison"]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +35,7 @@ class Job:
     classifier: Classifier
     images: Array  # (n, h, w, c) that the classifier learnt from
     labels: Array
+    disturbed: Pictures  # the same, or those of another split
     names: tuple[str, ...]  # of the classes
     settings: Settings
     device: torch.device | str | None
@@ -57,6 +58,7 @@ def begin(
     *,
     others: Iterable[tuple[str, Pictures | None]] = (),
     architecture: Architecture | None = None,
+    vae: Vae | None = None,
     class_names: Sequence[str] | None = None,
     device: torch.device | str | None = None,
     progress: Progress,
@@ -65,21 +67,44 @@ def begin(
     images, labels = checked_set("train", train)
     device = device_of(classifier.model) if device is None else device  # the VAE works where the classifier does
     names = _classes(classifier, images, labels, class_names, device)
+    sets = {"train": (images, labels)}
     for name, given in others:
         if given is not None:
-            _check_beside(name, checked_set(name, given), images, len(names))
-    height, width, colours = images.shape[1:]
-    made = architecture or fitting(height, width, colours, settings.latent)
-    if (made.height, made.width, made.colours) != (height, width, colours):
+            sets[name] = checked_set(name, given)
+            _check_beside(name, sets[name], images, len(names))
+    if settings.split not in sets:
+        raise InputError(f"`split` is `{settings.split}`, and there are no such pictures; give `{settings.split}`")
+    made = _shape(images.shape[1:], architecture, vae, settings.latent)
+    settings = replace(settings, latent=made.latent)
+    facts = {
+        "settings": settings.of_search(), "architecture": asdict(made), "class_names": list(names),
+        "model": state_fingerprint(classifier.model), "prepare": _prepared(classifier, images[:2], device),
+        "data": fingerprint(images, labels), "disturbed": fingerprint(*sets[settings.split]),
+        "vae": vae and state_fingerprint(vae),
+    }  # fmt: skip
+    run = Run.begin(folder, facts, {"correction": settings.of_correction()})
+    return Job(run, classifier, images, labels, sets[settings.split], names, settings, device, progress)
+
+
+def _shape(size: tuple[int, ...], architecture: Architecture | None, vae: Vae | None, latent: int) -> Architecture:
+    """The VAE's: as it was given, or such that it fits."""
+    if vae is not None and architecture not in (None, vae.architecture):
+        raise InputError("`vae` has another architecture than `architecture`; give one of them")
+    made = architecture or (fitting(size[0], size[1], size[2], latent) if vae is None else vae.architecture)
+    if (made.height, made.width, made.colours) != size:
         raise InputError(
             f"the VAE is for pictures of {(made.height, made.width, made.colours)}, height, width and channels; "
-            f"`train` has {(height, width, colours)}"
+            f"`train` has {size}"
         )
-    facts = {
-        "settings": asdict(settings), "architecture": asdict(made), "class_names": list(names),
-        "model": state_fingerprint(classifier.model), "data": fingerprint(images, labels),
-    }  # fmt: skip
-    return Job(Run.begin(folder, facts), classifier, images, labels, names, settings, device, progress)
+    return made
+
+
+def _prepared(classifier: Classifier, two: Array, device: torch.device | str) -> list[float] | None:
+    """What `prepare` makes of two pictures, in few digits: another machine may differ in the last ones."""
+    if classifier.prepare is None:
+        return None
+    made = classifier.prepare(pixels_of(torch.from_numpy(np.ascontiguousarray(two)).to(device))).double()
+    return [float(f"{value:.3g}") for value in (made.mean(), made.std(), made.min(), made.max())]
 
 
 def checked_set(name: str, given: Pictures) -> Pictures:
@@ -144,16 +169,11 @@ def fingerprint(images: Array, labels: Array) -> str:
     return digest.hexdigest()
 
 
-def trained_vae(job: Job) -> Vae:
+def trained_vae(job: Job, vae: Vae | None = None) -> Vae:
+    """The run's own, or one that is trained already."""
     if job.run.has("vae"):
         return Vae.from_state(job.run.load("vae"))
-    given = job.settings
-    vae = new_vae(Architecture(**job.run.about["architecture"]), given.seed)
-    fit_vae(
-        vae, job.images, latent=vae.architecture.latent, epochs=given.epochs, batch=given.batch, lr=given.lr,
-        beta=given.beta, anneal=given.anneal, device=job.device, seed=given.seed,
-        progress=lambda epoch: job.progress("train the VAE", (epoch.number + 1) / given.epochs),
-    )  # fmt: skip
+    vae = vae or _new_vae(job)
     some = job.images[np.random.default_rng(0).permutation(len(job.images))[:CHECKED]]
     again = drawn(vae, encoded(vae, some, device=job.device), device=job.device)
     kept = float((job.predicted(again) == job.predicted(some)).mean())
@@ -165,12 +185,23 @@ def trained_vae(job: Job) -> Vae:
     return vae
 
 
+def _new_vae(job: Job) -> Vae:
+    given = job.settings
+    vae = new_vae(Architecture(**job.run.about["architecture"]), given.seed)
+    fit_vae(
+        vae, job.images, latent=vae.architecture.latent, epochs=given.epochs, batch=given.batch, lr=given.lr,
+        beta=given.beta, anneal=given.anneal, device=job.device, seed=given.seed,
+        progress=lambda epoch: job.progress("train the VAE", (epoch.number + 1) / given.epochs),
+    )  # fmt: skip
+    return vae
+
+
 def found_mistakes(job: Job, vae: Vae) -> Mistakes:
     if job.run.has("mistakes"):
         return Mistakes.from_state(job.run.load("mistakes"))
     given = job.settings
     found = identify(
-        vae, job.classifier, job.images, job.labels,
+        vae, job.classifier, *job.disturbed,
         noise=Noise(given.a, given.b, given.scale, given.centred), q=given.q, cap=given.cap, most=given.most,
         device=job.device, seed=given.seed, progress=lambda share: job.progress("identify mistakes", share),
     )  # fmt: skip

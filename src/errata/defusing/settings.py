@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from ..core import InputError
 from ..fix import STRENGTHS
+
+# What only matters once there are labels: another value needs no other run.
+LATER = ("rho", "tuning", "testing", "strengths", "tune_epochs", "tune_batch", "tune_lr", "patience", "selection",
+         "baseline")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,7 @@ class Settings:
     b: float = 50.0
     scale: float = 2.0
     centred: bool = True
+    split: Literal["train", "validation"] = "train"  # whose pictures are disturbed; test rows prove, so never they
     q: int = 100  # disturbed codes a picture,
     cap: int = 20  # of which so many mistakes are kept, the nearest first
     most: int = 50_000
@@ -50,8 +55,16 @@ class Settings:
                 raise InputError(f"`{name}` must be at least 1; got {getattr(self, name)}")
         if not 0 <= self.rho < 1:
             raise InputError(f"`rho` must lie in [0, 1); got {self.rho}")
+        if self.split not in ("train", "validation"):
+            raise InputError(f"`split` is `train` or `validation`, since test rows prove; got {self.split!r}")
         if self.selection not in ("no-harm", "validation"):
             raise InputError(f"`selection` is `no-harm` or `validation`; got {self.selection!r}")
+
+    def of_search(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if name not in LATER}
+
+    def of_correction(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if name in LATER}
 
     @classmethod
     def as_published(cls, **more: Any) -> Settings:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -38,8 +38,9 @@ class Validated:
     rows: int
 
     @property
-    def error(self) -> float:
-        return float(np.sqrt(self.accuracy * (1 - self.accuracy) / self.rows))
+    def floor(self) -> float:
+        """A standard error below: what is not under it does no harm that can be told."""
+        return self.accuracy - float(np.sqrt(self.accuracy * (1 - self.accuracy) / self.rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,13 +49,6 @@ class Sweep:
     chosen: int
     model: nn.Module
     selection: Selection
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "selection": self.selection,
-            "chosen": self.chosen,
-            "candidates": [asdict(one) for one in self.candidates],
-        }
 
 
 def sweep(
@@ -93,10 +87,9 @@ def preference(before: Validated, selection: Selection) -> Callable[[Any], tuple
     """What to say of an epoch, so that the best one is kept: the same rule that chooses a strength."""
     if selection == "validation":
         return lambda epoch: (epoch.validation_accuracy,)
-    floor = before.accuracy - before.error
 
     def liked(epoch: Any) -> tuple[float, ...]:
-        harmless = epoch.validation_accuracy >= floor
+        harmless = epoch.validation_accuracy >= before.floor
         return (harmless, epoch.others_accuracy if harmless else 0.0, epoch.validation_accuracy)
 
     return liked
@@ -106,7 +99,7 @@ def eligible(candidates: Sequence[Candidate], before: Validated, selection: Sele
     """(c,) bool. "no-harm": not below the audited model by more than a standard error. The most accurate one always
     is; with "validation", as published, no other."""
     accuracy = np.array([one.validation_accuracy for one in candidates])
-    floor = before.accuracy - before.error if selection == "no-harm" else np.inf
+    floor = before.floor if selection == "no-harm" else np.inf
     able: Array = accuracy >= min(floor, accuracy.max())
     return able
 

@@ -234,6 +234,7 @@ def result(run: RegionRun) -> dict[str, Any]:
             "curve": curve(run.comparison.facts),
             "strengths": _strengths(run.comparison.facts),
             "alone": _alone(run.comparison.facts),
+            "harm": _harm(run.comparison.facts),
             "level": f"{100 * (1 - 2 * run.comparison.alpha):.0f}%",
         },
         "novelty": novelty(run, told.get("novelty")),
@@ -284,10 +285,18 @@ def _alone(facts: Mapping[str, Any]) -> str | None:
     return f"{numbers.rate(facts['before']['regions'])} to {numbers.rate(weakest['regions'])}"
 
 
+def _harm(facts: Mapping[str, Any]) -> str | None:
+    """Accuracy on validation rows, where the chosen strength costs some."""
+    if not facts["harmed"]:
+        return None
+    after = facts["curve"][facts["chosen"]]["validation_accuracy"]
+    return f"{numbers.rate(facts['validation']['accuracy'])} to {numbers.rate(after)}"
+
+
 def novelty(run: RegionRun, told: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Samples over the nearest training picture that the classifier gets wrong."""
     if not told or not told["known"] or run.near is None:
-        return None if not told else {"none": True, "of": numbers.count(told["of"])}
+        return None if not told else {"none": True, "of": numbers.count(told["of"]), "among": told["among"]}
     wrong = [run.place(one.id) for one in run.judged if one.verdict == "misclassified"]
     count = run.predictions.shape[1]
     pairs = [
@@ -295,8 +304,8 @@ def novelty(run: RegionRun, told: Mapping[str, Any] | None) -> dict[str, Any] | 
          "near": data_address(png(run.near[i * count]))} for i, j in enumerate(wrong[:10])
     ]  # fmt: skip
     usual = None if told["usual"] is None else f"{told['usual']:.2f}"
-    return {"none": False, "pairs": pairs, "known": numbers.count(told["known"]), "median": f"{told['median']:.2f}",
-            "usual": usual, "farther": numbers.rate(told["farther"]),
+    return {"none": False, "among": told["among"], "pairs": pairs, "known": numbers.count(told["known"]),
+            "median": f"{told['median']:.2f}", "usual": usual, "farther": numbers.rate(told["farther"]),
             "same": numbers.rate(told["same_prediction"])}  # fmt: skip
 
 

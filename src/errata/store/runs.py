@@ -12,7 +12,7 @@ from . import tensors
 from .folder import check_target, whole, whole_file
 
 ABOUT = "defuse.json"
-SCHEMA = "errata.defuse/1"
+SCHEMA = "errata.defuse/2"
 ABSENT = "nothing"
 
 
@@ -29,18 +29,21 @@ class Run:
             raise InputError(f"`{folder}` was written by another version ({schema!r}); begin anew")
 
     @classmethod
-    def begin(cls, folder: str | Path, facts: Mapping[str, Any]) -> Run:
-        """A new folder, or one that was begun with the very same facts."""
-        folder = Path(folder)
+    def begin(cls, folder: str | Path, facts: Mapping[str, Any], later: Mapping[str, Any] | None = None) -> Run:
+        """A new folder, or one that was begun with the very same facts. later: facts that may change; the last stay."""
+        folder, later = Path(folder), json.loads(json.dumps(later or {}))
         told = json.loads(json.dumps({"schema": SCHEMA, **facts}))
         if not (folder / ABOUT).exists():
             check_target(folder)
             with whole(folder) as partial:
-                (partial / ABOUT).write_text(_json(told), encoding="utf-8")
+                (partial / ABOUT).write_text(_json({**told, **later}), encoding="utf-8")
         run = cls(folder)
         for name in told:
             if run.about.get(name) != told[name]:
                 _refuse(folder, name, run.about.get(name), told[name])
+        if run.about != {**told, **later}:
+            run.about = {**told, **later}
+            _write(folder / ABOUT, run.about)
         return run
 
     def has(self, name: str) -> bool:
