@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from PIL import Image
+from safetensors.torch import save_file
 from torch import nn
 from torch.nn import functional
 
@@ -206,6 +207,9 @@ def run(study: Study, oracle: Oracle, seed: int, device: str, folder: Path) -> d
         stages[stage] = time.perf_counter() - started
 
     model = study.classifier(seed, device)
+    weights = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    save_file(weights, folder.with_suffix(".safetensors"))
     begun = stages["train the classifier"] = time.perf_counter() - started
     found = defuse(
         model, study.train, folder, validation=study.validation, test=study.test, prepare=study.prepare, oracle=oracle,

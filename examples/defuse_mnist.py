@@ -72,7 +72,8 @@ def main(source: str, folder: str) -> None:
 
     settings = Settings(
         epochs=60 if small else 30, batch=64 if small else 256, anneal=200, q=40, cap=10, components=40, least=0.005,
-        tuning=64, testing=64, strengths=(1e-6, 0.01, 0.1, 1.0), tune_epochs=30 if small else 3,
+        tuning=64, testing=64, strengths=(1e-6, 0.01, 0.1, 1.0), tune_lr=1e-3,
+        tune_epochs=30 if small else 3,
     )  # fmt: skip
     found = defuse(
         model, learnt, Path(folder), validation=held, test=kept, prepare=prepare, oracle=oracle, settings=settings

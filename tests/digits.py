@@ -10,7 +10,7 @@ import numpy as np
 Pictures = tuple[np.ndarray, np.ndarray]
 QUICK: dict[str, Any] = {
     "epochs": 30, "batch": 64, "anneal": 100, "q": 20, "cap": 5, "components": 12, "least": 0.02, "shown": 6,
-    "tuning": 32, "testing": 32, "strengths": (0.1, 1.0), "tune_epochs": 20, "baseline": False,
+    "tuning": 32, "testing": 32, "strengths": (0.1, 1.0), "tune_epochs": 20, "tune_lr": 1e-3, "baseline": False,
 }  # fmt: skip
 
 

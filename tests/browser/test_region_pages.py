@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -125,6 +126,61 @@ def test_one_by_one_undo_and_what_others_said(begun: Path, open_page: Open) -> N
         expect(page.get_by_role("button", name="No failure")).to_have_attribute("aria-pressed", "true")
         page.keyboard.press("u")
         expect(page.locator('[data-do="undo"]')).to_be_disabled()
+
+
+def test_one_region_after_the_other_and_where_people_differ(begun: Path, open_page: Open, tmp_path: Path) -> None:
+    """Enter leads on when all samples have an answer, and not before; a dispute leads to the region it is about."""
+    folder = shutil.copytree(begun, tmp_path / "run", ignore=shutil.ignore_patterns("records*"))
+    with served(folder) as (address, _):
+        for name, digit in (("Dee", "3"), ("Eli", "4")):
+            page = open_page(f"{address}/annotate/r1")
+            page.locator("#person").fill(name)
+            page.locator("#person").press("Tab")
+            expect(page.locator(".who")).to_have_text(f"as {name}")
+            expect(page.locator(".count")).to_have_text("0 of 6 done")
+            page.locator("h1").click()
+            page.keyboard.press("Enter")
+            for done in range(1, 7):
+                page.keyboard.press(digit)
+                expect(page.locator(".count")).to_have_text(f"{done} of 6 done")
+            expect(page.locator(".saved")).to_contain_text("Saved")
+            expect(page.get_by_role("link", name="Next: r2")).to_be_visible()
+        page.get_by_role("link", name="open").first.click()
+        expect(page.locator("h1")).to_have_text("Region r1")
+        page.goto(f"{address}/annotate/r1")
+        expect(page.locator(".empty")).to_have_text("All 6 rows have your answer.")
+        page.locator("h1").click()
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(f"{address}/annotate/r2?task=class")
+        expect(page.locator(".count")).to_have_text("0 of 6 done")
+        last = list(truths(folder))[-1]
+        page.goto(f"{address}/annotate/{last}")
+        expect(page.locator("[data-next]")).to_have_count(0)
+        page.wait_for_load_state("networkidle")
+
+
+def test_a_key_before_the_rows_have_come_answers_nothing(begun: Path, open_page: Open, tmp_path: Path) -> None:
+    """Somebody else takes over while the server is slow: the first key would be about rows that are about to go."""
+    folder = shutil.copytree(begun, tmp_path / "run", ignore=shutil.ignore_patterns("records*"))
+    with served(folder) as (address, _):
+        page = open_page(f"{address}/annotate/r1")
+        expect(page.locator(".count")).to_have_text("0 of 6 done")
+        held: list[Any] = []
+        page.route("**/api/queues/**", held.append)
+        page.locator("#person").fill("Flo")
+        page.locator("#person").press("Tab")
+        page.locator("h1").click()
+        expect(page.locator(".empty")).to_have_text("Loading.")
+        page.keyboard.press("3")
+        page.unroute("**/api/queues/**")
+        held[0].continue_()
+        expect(page.locator(".who")).to_have_text("as Flo")
+        expect(page.locator(".count")).to_have_text("0 of 6 done")
+        expect(page.locator(".saved")).to_have_text("Nothing saved yet.")
+        page.keyboard.press("3")
+        expect(page.locator(".count")).to_have_text("1 of 6 done")
+        expect(page.locator(".saved")).to_contain_text("Saved: 3")
+        page.wait_for_load_state("networkidle")
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 360)])

@@ -42,7 +42,7 @@ class Settings:
     strengths: tuple[float, ...] = STRENGTHS
     tune_epochs: int = 3
     tune_batch: int = 256
-    tune_lr: float = 1e-3
+    tune_lr: float = 1e-4
     patience: int = 5  # epochs without a better one before tuning stops
     selection: Literal["no-harm", "validation"] = "no-harm"
     baseline: bool = True  # also tune on single mistakes, where an oracle labels them
@@ -70,6 +70,6 @@ class Settings:
     def as_published(cls, **more: Any) -> Settings:
         paper: dict[str, Any] = {
             "beta": 4.0, "epochs": 800, "batch": 2048, "scale": 1.0, "centred": False, "q": 500, "cap": 100,
-            "least": 0.01, "steps": 100, "tau": 0.5, "selection": "validation",
+            "least": 0.01, "steps": 100, "tau": 0.5, "tune_lr": 1e-3, "selection": "validation",
         }  # fmt: skip
         return cls(**{**paper, **more})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from markupsafe import Markup
@@ -217,7 +218,7 @@ def annotate(run: RegionRun, address: Address, queue: str) -> dict[str, Any]:
     queues = [(one.id, "", run.predictions.shape[1]) for one in run.judged]
     said = f"Annotate: {queue}" if queue else "Annotate"
     return {"title": said, "queue": queue, "task": "class", "queues": queues, "classes": run.class_names,
-            "questions": False, "sheets": True}  # fmt: skip
+            "questions": False, "sheets": True, "after": dict(pairwise(run.names)).get(queue)}  # fmt: skip
 
 
 def result(run: RegionRun) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -154,7 +155,8 @@ def _annotate(
               for found in view.audit.slices]  # fmt: skip
     title = f"Annotate: {_title(_found(view.audit, queue), standings)}" if queue else "Annotate"
     return {"title": title, "queue": queue, "task": task, "queues": queues, "classes": class_names(view.audit),
-            "questions": questions, "sheets": False}  # fmt: skip
+            "questions": questions, "sheets": False,
+            "after": dict(pairwise(one[0] for one in queues)).get(queue)}  # fmt: skip
 
 
 def class_names(audit: Audit) -> tuple[str, ...]:

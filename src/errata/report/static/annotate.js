@@ -15,9 +15,13 @@ async function queue() {
   return told;
 }
 
+// An answer given before the rows have come would be about rows that are about to go.
 async function load() {
+  const now = state.load = Symbol();
+  Object.assign(state, { items: [], at: 0, given: [] });
+  show(); one(".count").textContent = ""; one(".empty").textContent = "Loading."; one("[data-next]")?.setAttribute("hidden", "");
   let told;
-  try { told = await queue(); } catch (error) { one(".empty").textContent = `The rows did not come: ${error.message}. Load the page again.`; one(".empty").hidden = false; return; }
+  try { told = await queue(); if (now !== state.load) return; } catch (error) { one(".empty").textContent = `The rows did not come: ${error.message}. Load the page again.`; one(".empty").hidden = false; return; }
   Object.assign(state, { items: told.items, at: 0, done: told.done, of: told.of, given: [] });
   one(".recent").replaceChildren();
   one(".who").textContent = `as ${named()}`;
@@ -31,6 +35,7 @@ function show() {
   one('[data-do="undo"]').disabled = state.given.length === 0;
   image.hidden = !item?.picture; text.hidden = item?.text == null; empty.hidden = Boolean(item?.picture || item?.text != null);
   for (const button of box.querySelectorAll("[data-answer]")) button.disabled = !item;
+  if (one("[data-next]")) one("[data-next]").hidden = Boolean(item);
   if (!item) { empty.hidden = false; empty.textContent = `All ${state.of} rows have your answer.`; return; }
   if (item.picture) { image.src = item.picture; image.alt = `Item ${state.done + 1} of ${state.of}, not yet labelled`; }
   if (item.text != null) text.textContent = item.text;
@@ -107,7 +112,7 @@ function agreed(told) {
   for (const dispute of told.settle) {
     const line = document.createElement("li"), what = document.createElement("span"), link = document.createElement("a");
     what.textContent = `Row ${dispute.item}: ${Object.entries(dispute.answers).map(([name, answer]) => `${name} says ${words(answer)}`).join(", ")}`;
-    link.href = `/slice/${encodeURIComponent(box.dataset.annotate)}/row/${encodeURIComponent(dispute.item)}`; link.textContent = "open";
+    link.href = box.dataset.rows.endsWith("/") ? box.dataset.rows + encodeURIComponent(dispute.item) : box.dataset.rows; link.textContent = "open";
     line.append(document.createElement("span"), what, settling(dispute), link); list.append(line);
   }
 }
