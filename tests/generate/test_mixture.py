@@ -93,9 +93,19 @@ def test_regions_are_the_clouds_the_heaviest_first():
     np.testing.assert_allclose(regions.means, [[9, 0], [-9, -9], [0, 9]], atol=0.5)
     assert regions.sources.tolist() == [[0, 120, 0], [0, 0, 50], [30, 0, 0]]
     assert regions.predictions.tolist() == [[12, 0, 108], [45, 5, 0], [0, 27, 3]]
-    assert regions.sizes.tolist() == [120, 50, 30]
     named = {"r1": "b taken for c", "r2": "c taken for a", "r3": "a taken for b"}
     assert regions.names(("a", "b", "c")) == named
+
+
+def test_no_class_is_taken_for_itself():
+    """Two classes that cross in one place: most are called b, and most are b; of b it is told what it is taken for."""
+    labels = np.repeat([0, 1, 1], [40, 30, 15])
+    predictions = np.repeat([1, 0, 2], [40, 30, 15])
+    codes = np.random.default_rng(0).normal(size=(85, 2))
+    regions = distil(mistakes(codes, labels, predictions), classes=3, components=1)
+    assert regions.sources.tolist() == [[40, 45, 0]]
+    assert regions.predictions.tolist() == [[30, 40, 15]]
+    assert regions.names(("a", "b", "c")) == {"r1": "b taken for a"}
 
 
 def test_regions_weigh_more_than_the_least():
@@ -108,7 +118,7 @@ def test_regions_weigh_more_than_the_least():
     every = distil(mistakes(codes), classes=2, components=10, least=0)
     assert len(every) == 10
     assert (np.diff(every.weights) <= 0).all()
-    assert every.sizes.sum() == 200
+    assert every.sources.sum() == 200
     exactly = float(every.weights[1])
     assert len(distil(mistakes(codes), classes=2, components=10, least=exactly)) == 1  # above it, not at it
 
@@ -128,7 +138,7 @@ def test_equal_codes_are_one_narrow_region():
     regions = distil(mistakes(codes), classes=2)
     assert regions.weights.tolist() == [1.0]
     np.testing.assert_allclose(regions.sample(0, 50, "show", tau=0.05), codes[:50][[0] * 50], atol=0.01)
-    assert regions.sizes.tolist() == [40]
+    assert regions.sources.tolist() == [[40, 0]]
 
 
 @pytest.mark.parametrize("different", [2, 3])
@@ -136,7 +146,7 @@ def test_fewer_codes_than_components_are_enough(different):
     codes = np.eye(3)[:different].repeat(5, axis=0)
     regions = distil(mistakes(codes), classes=2, components=100, least=0.0)
     assert len(regions) == different
-    assert regions.sizes.sum() == len(codes)
+    assert regions.sources.sum() == len(codes)
     assert np.isfinite(regions.sample(0, 5, "show", tau=0.5)).all()
 
 

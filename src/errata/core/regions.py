@@ -31,15 +31,12 @@ class Regions:
     def ids(self) -> tuple[str, ...]:
         return tuple(f"r{j + 1}" for j in range(len(self)))
 
-    @property
-    def sizes(self) -> Array:
-        """(r,) codes in each."""
-        return np.asarray(self.sources.sum(axis=1))
-
     def names(self, classes: tuple[str, ...]) -> dict[str, str]:
         """What each was made from and taken for, by its id; two that say the same are told apart by their ids."""
-        pairs = zip(self.sources.argmax(axis=1), self.predictions.argmax(axis=1), strict=True)
-        return {id: f"{classes[a]} taken for {classes[b]}" for id, (a, b) in zip(self.ids, pairs, strict=True)}
+        made_from = self.sources.argmax(axis=1)
+        others = np.where(np.arange(len(classes)) == made_from[:, None], -1, self.predictions)
+        pairs = zip(self.ids, made_from, others.argmax(axis=1), strict=True)
+        return {id: f"{classes[a]} taken for {classes[b]}" for id, a, b in pairs}
 
     def sample(self, region: int, count: int, use: str, *, tau: float, seed: int = 0) -> Array:
         """(count, z) float32 from N(mean, tau * covariance): the same for the same region, use and seed."""

@@ -1,0 +1,144 @@
+"""Two people label every region of a real run in a browser, their server is killed midway, and the correction follows.
+
+    python benchmarks/defuse.py mnist --output RUNS               a run, labelled by its oracle
+    python benchmarks/defuse_people.py RUNS/defuse-mnist-0 --output DIR
+
+The first of them says of each sample what the oracle said, the second another digit for one in twenty: what is tried is
+the app and the way back into the run, not the people. Screenshots and the corrected run are left in DIR.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from defuse import mnist
+from playwright.sync_api import expect, sync_playwright
+from safetensors.torch import load_file
+from torch import nn
+
+from errata.app import Records
+from errata.core.labelled import NONE
+from errata.defusing import Settings, defuse
+from errata.region_pages import load_run, people_say
+from errata.store import Run
+
+ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+STAGES = ("defuse", "vae", "vae-told", "mistakes", "regions", "samples", "map")
+SLIPS = 0.05
+Answers = dict[str, list[int]]  # of each region's samples
+
+
+def unlabelled(run: Path, folder: Path) -> Answers:
+    """A copy that stands before its labels, and what the oracle said."""
+    kept = Run(run)
+    folder.mkdir(parents=True)
+    for path in run.iterdir():
+        if path.stem in STAGES:
+            shutil.copy(path, folder)
+    return dict(zip(kept.load("samples").facts["names"], kept.read("votes"), strict=True))
+
+
+def slipping(answers: Answers, seed: int = 0) -> Answers:
+    chance = np.random.default_rng(seed)
+    return {id: [int(chance.integers(10)) if chance.random() < SLIPS else one for one in row]
+            for id, row in answers.items()}  # fmt: skip
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    command = [sys.executable, "-m", "errata", "serve", str(folder), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip().rstrip("/"), process
+        finally:
+            process.kill()
+
+
+def label(page: Any, address: str, name: str, answers: Answers) -> None:
+    """By keyboard, sample by sample; Enter leads to the next region."""
+    first, *_ = answers
+    page.goto(f"{address}/annotate/{first}")
+    page.locator("#person").fill(name)
+    page.locator("#person").press("Tab")
+    for id, row in answers.items():
+        expect(page.locator("[data-annotate]")).to_have_attribute("data-annotate", id)
+        expect(page.locator(".who")).to_have_text(f"as {name}")
+        expect(page.locator(".count")).to_have_text(f"0 of {len(row)} done")
+        page.locator("h1").click()
+        for digit in row:
+            with page.expect_response("**/api/annotations") as got:
+                page.keyboard.press("n" if digit == NONE else str(digit))
+            assert got.value.ok, got.value.text()
+        expect(page.locator(".count")).to_have_text(f"{len(row)} of {len(row)} done")
+        page.keyboard.press("Enter")
+
+
+def labelled(browser: Any, folder: Path, answers: Answers) -> None:
+    """Ann and Ben; the server dies when Ann is halfway."""
+    half = dict(list(answers.items())[: len(answers) // 2])
+    with served(folder) as (address, process):
+        label(browser.new_page(), address, "Ann", half)
+        process.send_signal(signal.SIGKILL)
+    with served(folder) as (address, _):
+        label(browser.new_page(), address, "Ann", {id: row for id, row in answers.items() if id not in half})
+        label(browser.new_page(), address, "Ben", slipping(answers))
+        page = browser.new_page(viewport={"width": 1440, "height": 900})
+        page.goto(address)
+        page.screenshot(path=folder.with_suffix(".labelled.png"))
+
+
+def corrected(folder: Path, weights: Path, settings: Settings) -> Any:
+    """From the stored labels alone."""
+    study = mnist()
+    layers: list[nn.Module] = []
+    for inside in (1, 64, 64):
+        layers += [nn.Conv2d(inside, 64, 4, 2, 1), nn.ReLU()]
+    model = nn.Sequential(*layers, nn.Flatten(), nn.Linear(576, 256), nn.ReLU(), nn.Linear(256, 10))
+    model.load_state_dict(load_file(weights))
+    told = load_run(folder)
+    with Records(folder, fingerprint=told.fingerprint, slices=dict(told.names)) as records:
+        return defuse(
+            model, study.train, folder, validation=study.validation, test=study.test, prepare=study.prepare,
+            settings=settings, votes=lambda run: people_say(records, run),
+        )  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--output", type=Path, default=Path("bench-results/people"))
+    parser.add_argument("--strengths", type=float, nargs="+", default=[1e-10, 1e-2, 1.0, 10.0])
+    asked = parser.parse_args()
+    answers, folder, began = unlabelled(asked.run, asked.output), asked.output, time.perf_counter()
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
+        labelled(browser, folder, answers)
+        print(f"{len(answers)} regions labelled by two people: {time.perf_counter() - began:.0f} s", flush=True)
+        settings = Settings(**{**load_run(asked.run).facts["settings"], "strengths": tuple(asked.strengths)})
+        found = corrected(folder, asked.run.with_suffix(".safetensors"), settings)
+        print(found.words)
+        for change in found.comparison.changes[:2]:
+            print(
+                f"{change.name}, n = {change.n:,}: {change.before_rate:.1%} wrong before, {change.after_rate:.1%} after"
+            )
+        print("agreement:", found.facts["agreement"])
+        with served(folder) as (address, _):
+            page = browser.new_page(viewport={"width": 1440, "height": 900})
+            page.goto(f"{address}/result")
+            expect(page.get_by_role("heading", name="Before and after")).to_be_visible()
+            page.screenshot(path=folder.with_suffix(".result.png"), full_page=True)
+
+
+if __name__ == "__main__":
+    main()
