@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from defuse import mnist
 from playwright.sync_api import expect, sync_playwright
 from safetensors.torch import load_file
 from torch import nn
 
+from defuse import mnist
 from errata.app import Records
 from errata.core.labelled import NONE
 from errata.defusing import Settings, defuse

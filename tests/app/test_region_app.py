@@ -29,8 +29,8 @@ SHOWN = 4
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A run that waits for labels: two regions of four samples each."""
-    facts = {"settings": {"rho": 0.5}, "class_names": list(NAMES), "model": "m", "data": "d"}
-    run = Run.begin(tmp_path / "run", facts)
+    facts = {"settings": {"epochs": 3}, "class_names": list(NAMES), "model": "m", "data": "d"}
+    run = Run.begin(tmp_path / "run", facts, {"correction": {"rho": 0.5}})
     sources, predictions = np.array([[9, 0, 1], [0, 5, 0]]), np.array([[0, 9, 1], [0, 0, 5]])
     regions = Regions(np.zeros((2, 3)), np.stack([np.eye(3)] * 2), np.array([0.7, 0.3]), sources, predictions)
     run.save("regions", regions.to_state())
@@ -147,7 +147,7 @@ def test_answers_of_other_samples_are_refused(folder: Path, records: Records) ->
 
 
 def test_a_run_without_regions_has_a_page_that_says_so(tmp_path: Path) -> None:
-    run = Run.begin(tmp_path / "run", {"settings": {"rho": 0.5}, "class_names": ["a", "b"]})
+    run = Run.begin(tmp_path / "run", {"settings": {}, "class_names": ["a", "b"]}, {"correction": {"rho": 0.5}})
     run.write("stage", {"stage": "no mistakes", "words": "none of 10 disturbed pictures changed its class"})
     assert "No mistake was found beyond the data." in to_html(load_run(tmp_path / "run"))
 
