@@ -26,10 +26,9 @@ from safetensors.torch import load_file
 from torch import nn
 
 from defuse import mnist
-from errata.app import Records
 from errata.core.labelled import NONE
 from errata.defusing import Settings, defuse
-from errata.region_pages import load_run, people_say
+from errata.region_pages import load_run
 from errata.store import Run
 
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -106,12 +105,10 @@ def corrected(folder: Path, weights: Path, settings: Settings) -> Any:
         layers += [nn.Conv2d(inside, 64, 4, 2, 1), nn.ReLU()]
     model = nn.Sequential(*layers, nn.Flatten(), nn.Linear(576, 256), nn.ReLU(), nn.Linear(256, 10))
     model.load_state_dict(load_file(weights))
-    told = load_run(folder)
-    with Records(folder, fingerprint=told.fingerprint, slices=dict(told.names)) as records:
-        return defuse(
-            model, study.train, folder, validation=study.validation, test=study.test, prepare=study.prepare,
-            settings=settings, votes=lambda run: people_say(records, run),
-        )  # fmt: skip
+    return defuse(
+        model, study.train, folder, validation=study.validation, test=study.test, prepare=study.prepare,
+        settings=settings,
+    )  # fmt: skip
 
 
 def main() -> None:
@@ -120,11 +117,13 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("bench-results/people"))
     parser.add_argument("--strengths", type=float, nargs="+", default=[1e-10, 1e-2, 1.0, 10.0])
     asked = parser.parse_args()
-    answers, folder, began = unlabelled(asked.run, asked.output), asked.output, time.perf_counter()
+    folder, began = asked.output, time.perf_counter()
+    answers = None if folder.exists() else unlabelled(asked.run, folder)  # labelled before: gone on with
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
-        labelled(browser, folder, answers)
-        print(f"{len(answers)} regions labelled by two people: {time.perf_counter() - began:.0f} s", flush=True)
+        if answers is not None:
+            labelled(browser, folder, answers)
+            print(f"{len(answers)} regions labelled by two people: {time.perf_counter() - began:.0f} s", flush=True)
         settings = Settings(**{**load_run(asked.run).facts["settings"], "strengths": tuple(asked.strengths)})
         found = corrected(folder, asked.run.with_suffix(".safetensors"), settings)
         print(found.words)

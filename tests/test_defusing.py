@@ -278,7 +278,7 @@ def people(*names: str, only: Iterable[str] | None = None) -> Callable[[Run], li
 def test_without_an_oracle_it_stops_and_people_go_on(ended, searched):
     waiting = run(searched)
     assert waiting.stage == "to label"
-    assert waiting.words == f"{len(ended.regions)} of {len(ended.regions)} regions have no label yet"
+    assert waiting.words == f"{len(ended.regions)} of {len(ended.regions)} regions have samples without a label"
     assert waiting.comparison is waiting.model is None
     assert {one.verdict for one in waiting.judged} == {"not labelled"}
     after = run(searched, votes=people("ann", "ben", "cleo"), test=bars(80, seed=1))
@@ -287,6 +287,17 @@ def test_without_an_oracle_it_stops_and_people_go_on(ended, searched):
     assert after.comparison.to_json() == ended.comparison.to_json()
     assert after.facts["agreement"]["all"] == {"samples": 5 * len(after.judged), "mean": 1.0, "error": 0.0}
     assert after.baseline is None  # nobody labels single mistakes
+
+
+def test_a_region_is_labelled_when_all_of_its_samples_are(searched):
+    """One click is not yet an answer; where some are enough, it is."""
+
+    def hasty(kept: Run) -> list[Vote]:
+        return [vote for vote in people("ann")(kept) if vote.sample == 0 or vote.region != "r1"]
+
+    waiting = run(searched, votes=hasty)
+    assert (waiting.stage, waiting.words[:4]) == ("to label", "1 of")
+    assert run(searched, votes=hasty, partly=True).stage == "corrected"
 
 
 def test_some_regions_are_enough_where_that_is_said(ended, searched):
@@ -305,8 +316,20 @@ def test_where_most_say_none_of_the_above_nothing_is_corrected(ended, searched):
     found = run(searched, oracle=lambda pictures: np.full(len(pictures), NONE))
     n = len(ended.regions)
     assert found.stage == "nothing to correct"
-    assert found.words == f"no region of {n} is misclassified; {n} of them have no label that most would give"
+    words = f"no region of {n} is misclassified; {n} of them have no label that most would give"
+    assert found.words == f"{words}; remove `votes.json` to ask the oracle again"
+    assert run(searched, oracle=rule).stage == "nothing to correct"  # its labels are kept
+    (searched / "votes.json").unlink()
+    assert run(searched, oracle=rule).stage == "corrected"
     assert found.model is None
+
+
+def test_a_network_is_an_oracle_that_takes_what_the_audited_one_takes(ended, searched):
+    found = run(searched, oracle=Weak(MIDDLE), prepare=None)
+    pictures = Run(searched).load("samples").arrays["pictures"]
+    said = [classes(Weak(MIDDLE), part[..., 0][:, None]) for part in pictures]
+    assert Run(searched).read("votes") == np.stack(said).tolist()
+    assert found.stage == ended.stage
 
 
 @pytest.mark.parametrize(

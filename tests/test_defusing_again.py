@@ -62,6 +62,51 @@ def test_a_correction_by_labels_that_no_longer_stand_is_not_shown(ended, tmp_pat
     assert load_run(folder).comparison is None
 
 
+def test_a_correction_that_was_cut_short_is_made_again(ended, tmp_path, monkeypatch):
+    """The model of another one was written, and what is told of it was not: the two are never put together."""
+    folder = shutil.copytree(ended.folder, tmp_path / "again")
+
+    def full(run, name, told, write=Run.write):
+        if name == "correction":
+            raise OSError("no space left")
+        write(run, name, told)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Run, "write", full)
+        with pytest.raises(OSError, match="no space"):
+            digits.go_on(folder, oracle=sources, settings=asking(strengths=(1000.0,)))
+    found = digits.go_on(folder, oracle=sources)
+    assert found.comparison == ended.comparison
+    assert state_fingerprint(found.model) == state_fingerprint(ended.model)
+
+
+def test_a_correction_whose_word_is_lost_is_made_again(ended, tmp_path):
+    """As the sentence says that names it."""
+    folder = shutil.copytree(ended.folder, tmp_path / "again")
+    (folder / "correction.json").write_text("{")
+    with pytest.raises(InputError, match=r"correction.json` cannot be read .*; remove it to do that again"):
+        digits.go_on(folder, oracle=sources)
+    (folder / "correction.json").unlink()
+    assert load_run(folder).comparison is None
+    assert digits.go_on(folder, oracle=sources).comparison == ended.comparison
+
+
+@pytest.mark.parametrize(("gone", "left"), [("vae", "mistakes"), ("regions", "samples")])
+def test_what_came_of_a_lost_stage_is_not_mixed_with_another(ended, tmp_path, gone, left):
+    folder = shutil.copytree(ended.folder, tmp_path / "again")
+    (folder / f"{gone}.json").unlink()
+    with pytest.raises(InputError, match=f"has {left} and not the {gone} that they came from; put it back"):
+        digits.go_on(folder, oracle=sources)
+
+
+def test_rows_that_were_learnt_from_choose_only_where_there_are_no_others(ended, tmp_path):
+    folder = shutil.copytree(ended.folder, tmp_path / "again")
+    words = "There were no validation rows."
+    assert words not in to_html(load_run(folder))
+    digits.go_on(folder, oracle=sources, validation=None)
+    assert words in to_html(load_run(folder))
+
+
 def asking(**more):
     return Settings(**{**digits.QUICK, **more})
 

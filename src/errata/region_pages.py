@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .core import Comparison, InputError
+from .core import Comparison, InputError, require
 from .core.labelled import NONE, Judged, Vote, judge
 from .core.regions import Regions
 from .report.regions import RegionRun
@@ -27,7 +27,7 @@ def load_run(folder: str | Path) -> RegionRun:
     samples = run.load("samples")
     predictions = samples.arrays["predictions"]
     # A correction by labels that no longer stand is kept, and not shown.
-    told = run.read("correction") if stage["stage"] == "corrected" else None
+    told = run.read("correction") if stage["stage"] == "corrected" and run.has("correction") else None
     return RegionRun(
         name=run.folder.resolve().name, **stage, class_names=tuple(run.about["class_names"]),
         names=samples.facts["names"], weights=dict(zip(regions.ids, regions.weights.tolist(), strict=True)),
@@ -35,7 +35,7 @@ def load_run(folder: str | Path) -> RegionRun:
         judged=_judged(run, regions.ids, predictions), fingerprint=fingerprint(run), facts=_facts(run, told),
         comparison=told and Comparison.from_json(told["comparison"]),
         baseline=Comparison.from_json(told["baseline"]) if told and told["baseline"] else None,
-        told=told and told["facts"],
+        told=told and {**told["facts"], "labels": told["asked"]["labels"]},
         near=run.load("novelty").arrays["pictures"] if told and run.has("novelty") else None,
         map=run.load("map").arrays if run.has("map") else None,
     )  # fmt: skip
@@ -71,16 +71,38 @@ def fingerprint(run: Run) -> str:
     return digest.hexdigest()
 
 
+def opened(folder: str | Path, database: str | None = None) -> Any:
+    """What people said of a run. Answers are about its samples: before there are any, none can be kept."""
+    require("sqlalchemy", "app")
+    from .app import Records
+
+    told, run = load_run(folder), Run(folder)
+    if not run.has("samples") and not run.has("stage"):
+        raise InputError(f"`{folder}` has nothing to label yet; let `errata defuse` go on to its samples")
+    return Records(database or run.folder, fingerprint=told.fingerprint, slices=dict(told.names))
+
+
+def stored_votes(run: Run, database: str | None = None) -> list[Vote]:
+    """What people said in the app; nothing where nobody has opened it."""
+    if database is None and not (run.folder / "records.sqlite").is_file():
+        return []
+    with opened(run.folder, database) as records:
+        return people_say(records, run)
+
+
 def people_say(records: Any, run: Run) -> list[Vote]:
-    """People's answers to every sample, or one for a whole region; who gave both is taken at the finer word."""
+    """People's answers to every sample, or one for a whole region; who gave both is taken at the finer word, and a
+    sample that somebody settled at that word alone."""
     samples, names = run.load("samples"), list(run.about["class_names"])
     said = dict(zip(samples.facts["names"], samples.arrays["predictions"].tolist(), strict=True))
+    ended = {(entry.queue, entry.item) for entry in records.settled(task="class")}
     votes: list[Vote] = []
     for entry in _last_words(records, "region"):
         _check(entry, said, names)
         failure, label = entry.answer["failure"], _class(entry.answer["label"], names)
         own = [label if failure else predicted for predicted in said[entry.queue]]
-        votes += [Vote(entry.queue, i, entry.person, one) for i, one in enumerate(own)]
+        left = ((i, one) for i, one in enumerate(own) if (entry.queue, str(i)) not in ended)
+        votes += [Vote(entry.queue, i, entry.person, one) for i, one in left]
     for entry in _last_words(records, "class"):
         _check(entry, said, names)
         votes.append(Vote(entry.queue, int(entry.item), entry.person, _class(entry.answer, names)))

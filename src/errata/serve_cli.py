@@ -140,13 +140,12 @@ def _records(folder: Path, database: str | None) -> Any:
 
     require("sqlalchemy", "app")
     from .app import Records
-    from .region_pages import load_run
+    from .region_pages import opened
     from .store import is_run
     from .workflow import load
 
     if is_run(folder):
-        run = load_run(folder)
-        return Records(database or folder, fingerprint=run.fingerprint, slices=dict(run.names))
+        return opened(folder, database)
     audit = load(folder)
     names = {found.id: found.name for found in audit.slices}
     return Records(database or folder, fingerprint=audit.evaluation.fingerprint, slices=names)

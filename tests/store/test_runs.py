@@ -141,8 +141,10 @@ def test_a_damaged_word_is_named(damage, tmp_path):
     run = begun(tmp_path)
     run.save("vae", STATE)
     (run.folder / "vae.json").write_bytes(damage)
-    with pytest.raises(InputError, match=r"vae.json` cannot be read \(.*\); remove it to do that again"):
+    with pytest.raises(InputError, match=r"vae.json` cannot be read \(.*\); put it back, or begin another"):
         run.load("vae")
+    with pytest.raises(InputError, match="remove it to do that again"):
+        run.read("vae")
 
 
 @pytest.mark.parametrize("kept", [None, 0, 4, 40, -1])
@@ -154,7 +156,7 @@ def test_damaged_arrays_are_named(kept, tmp_path):
     path.unlink()
     if kept is not None:
         path.write_bytes(whole[:kept])
-    with pytest.raises(InputError, match=r"vae.safetensors` cannot be read \(.*\); remove both files"):
+    with pytest.raises(InputError, match=r"vae.safetensors` cannot be read \(.*\); put it back, or begin another"):
         run.load("vae")
 
 
@@ -163,7 +165,7 @@ def test_a_word_that_says_too_little_is_named(text, tmp_path):
     run = begun(tmp_path)
     run.save("vae", STATE)
     (run.folder / "vae.json").write_text(text)
-    with pytest.raises(InputError, match=r"cannot be read .* remove both files"):
+    with pytest.raises(InputError, match=r"cannot be read .* put it back, or begin another"):
         run.load("vae")
 
 

@@ -20,11 +20,14 @@ from ..explain.novelty import novelty
 from ..fix import Candidate, Sweep, Validated, preference, sweep
 from ..generate.identify import Classifier, predicted
 from ..generate.vae import Vae, drawn
+from ..region_pages import stored_votes
 from ..store import Run
+from ..tensors import state_fingerprint
 from ..train import accuracy_of, tune_beside
 from .search import Job, Pictures, checked_set
 
-Oracle = Callable[[Array], Array]  # (n, h, w, c) bytes -> (n,) classes, -1 for none of the above
+# (n, h, w, c) bytes -> (n,) classes, -1 for none of the above; or a network that takes what the audited one takes.
+Oracle = Callable[[Array], Array] | nn.Module
 Votes = Callable[[Run], Iterable[Vote]]
 
 HELD_OUT = 0.1  # share of the training pictures that choose the strength where there is no validation
@@ -53,14 +56,14 @@ def judged(
     """By the oracle where there is one, else by what people said."""
     pictures, predictions = samples
     if oracle is not None and not job.run.has("votes"):
-        labels = asked(oracle, pictures.reshape(-1, *pictures.shape[2:]), len(job.names)).reshape(predictions.shape)
+        labels = asked(job, oracle, pictures.reshape(-1, *pictures.shape[2:])).reshape(predictions.shape)
         job.run.write("votes", labels.tolist())
     said: Iterable[Vote] = []
     if oracle is not None:
         told = job.run.read("votes")
         said = [Vote(regions.ids[j], i, ORACLE, label) for j, row in enumerate(told) for i, label in enumerate(row)]
-    elif votes is not None:
-        said = _known(list(votes(job.run)), len(job.names))
+    else:
+        said = _known(list((votes or stored_votes)(job.run)), len(job.names))
     return judge(regions.ids, said, predictions, job.settings.rho)
 
 
@@ -73,9 +76,13 @@ def _known(said: list[Vote], classes: int) -> list[Vote]:
     return said
 
 
-def asked(oracle: Oracle, pictures: Array, classes: int) -> Array:
+def asked(job: Job, oracle: Oracle, pictures: Array) -> Array:
     """An oracle's labels, checked."""
-    labels = np.asarray(oracle(pictures))
+    classes = len(job.names)
+    if isinstance(oracle, nn.Module):
+        labels = predicted(Classifier(oracle, job.classifier.prepare), pictures, device=job.device)
+    else:
+        labels = np.asarray(oracle(pictures))
     if labels.shape != (len(pictures),) or labels.dtype.kind not in "iu":
         raise InputError(f"the oracle must give one class a picture; got {labels.dtype} {labels.shape}")
     bad = np.flatnonzero((labels < NONE) | (labels >= classes))
@@ -148,7 +155,7 @@ def swept(
     )  # fmt: skip
     after = apart.outcomes(job, found.model)
     facts = {"curve": curve, "chosen": found.chosen, "selection": found.selection, "before": _rates(apart, before),
-             "validation": asdict(audited),
+             "validation": {**asdict(audited), "given": validation is not None},
              "harmed": found.candidates[found.chosen].validation_accuracy < audited.floor}  # fmt: skip
     return found, compared(job, apart, before, after, facts)
 
@@ -182,7 +189,7 @@ def baseline(
     """
     some = np.random.default_rng([job.settings.seed, 8]).permutation(len(mistakes))[:count]
     pictures = drawn(vae, mistakes.codes[some], device=job.device)
-    labels = asked(oracle, pictures, len(job.names))
+    labels = asked(job, oracle, pictures)
     wrong = (labels != NONE) & (labels != mistakes.predictions[some])
     facts = {"labelled": len(some), "mistakes": int(wrong.sum())}
     if not wrong.any():
@@ -196,7 +203,7 @@ def oracle_says(job: Job, oracle: Oracle, apart: Tested, model: nn.Module) -> di
     same: that are what their region is called. labelled: that have a class; right of them, before and after.
     """
     on = apart.groups != "test"
-    images, labels = apart.images[on], asked(oracle, apart.images[on], len(job.names))
+    images, labels = apart.images[on], asked(job, oracle, apart.images[on])
     after = predicted(Classifier(model, job.classifier.prepare), images, device=job.device)
     n, same = len(labels), int((labels == apart.labels[on]).sum())
     right = [int(((said == labels) & (labels != NONE)).sum()) for said in (job.predicted(images), after)]
@@ -214,7 +221,7 @@ def how_new(
     regions: Regions,
     chosen: Sequence[Judged],
     validation: Pictures | None = None,
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], dict[str, Array]]:
     """Samples of misclassified regions beside the nearest training picture that the classifier gets wrong; where it
     gets none wrong, beside the nearest such validation picture."""
     among, (images, labels) = "training", (job.images, job.labels)
@@ -227,7 +234,7 @@ def how_new(
     made = pictures[which].reshape(-1, *pictures.shape[2:])
     found = novelty(made, images[known])
     if not len(known):
-        return {"known": 0, "of": len(images), "among": among}
+        return {"known": 0, "of": len(images), "among": among}, {}
     said, near = predictions[which].ravel(), known[found.nearest]
     arrays = {"nearest": near, "distances": found.distances, "usual": found.usual, "pictures": images[near]}
     facts = {
@@ -236,8 +243,7 @@ def how_new(
         "usual": float(np.median(found.usual)) if len(found.usual) else None,
         "same_prediction": float((called[near] == said).mean()),
     }  # fmt: skip
-    job.run.save("novelty", State("novelty", facts, arrays))
-    return facts
+    return facts, arrays
 
 
 def loaded(job: Job) -> nn.Module:
@@ -248,6 +254,17 @@ def loaded(job: Job) -> nn.Module:
     return model
 
 
-def kept(job: Job, model: nn.Module) -> None:
+def keep(job: Job, model: nn.Module, near: dict[str, Array], told: dict[str, Any]) -> None:
+    """Last the word that it is done, with the model's fingerprint: a model that it is not about is known by that."""
     weights = {name: value.detach().cpu().numpy() for name, value in model.state_dict().items()}
     job.run.save("corrected", State("model", {}, weights))
+    job.run.save("novelty", State("novelty", told["facts"]["novelty"], near))
+    job.run.write("correction", {**told, "model": state_fingerprint(model)})
+
+
+def is_kept(job: Job, asked: dict[str, Any]) -> bool:
+    """Whether the folder has the correction that is asked for."""
+    if not (job.run.has("correction") and job.run.has("corrected")):
+        return False
+    told = job.run.read("correction")
+    return bool(told["asked"] == asked and told["model"] == state_fingerprint(loaded(job)))

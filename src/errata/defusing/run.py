@@ -75,7 +75,8 @@ def defuse(
     """Find what fails beyond the data, have it labelled, correct it, and prove it on samples and rows kept apart.
 
     prepare: from pixels in [0, 1] to what the classifier takes, as it was trained. oracle: labels pictures; left out,
-    people do, and the run stops until `votes` have a word on every region (partly: on some). validation: chooses the
+    people do, and the run stops until every sample has a label (partly: some have). votes: theirs; left out, what they
+    said in `errata serve`. validation: chooses the
     strength; left out, a tenth of `train` does. test: rows that nothing is chosen by. vae: one that is trained already,
     such as another run's; left out, one of `architecture` is trained.
     """
@@ -84,6 +85,7 @@ def defuse(
         others=(("validation", validation), ("test", test)), architecture=architecture, vae=vae,
         class_names=class_names, device=device, progress=progress or (lambda stage, share: None),
     )  # fmt: skip
+    search.check_stages(job)
     vae = search.trained_vae(job, vae)
     mistakes = search.found_mistakes(job, vae)
     if not len(mistakes):
@@ -96,13 +98,14 @@ def defuse(
     judged = correction.judged(job, regions, samples, oracle, votes)
     job.run.write("judged", [one.to_json() for one in judged])
     found = _Found(vae, mistakes, regions, samples, judged)
-    waiting = [one.id for one in judged if one.verdict == "not labelled"]
-    if waiting and (not partly or len(waiting) == len(judged)):
-        words = f"{len(waiting)} of {len(judged)} regions have no label yet"
+    waiting = sum(one.samples < samples[1].shape[1] for one in judged)
+    if waiting and not (partly and any(one.samples for one in judged)):
+        words = f"{waiting} of {len(judged)} regions have samples without a label"
         return _end(job, "to label", words, regions=regions, judged=judged)
     chosen = [one for one in judged if one.verdict == "misclassified"]
     if not chosen:
-        return _end(job, "nothing to correct", _none_wrong(judged), regions=regions, judged=judged)
+        words = _none_wrong(judged) + ("" if oracle is None else "; remove `votes.json` to ask the oracle again")
+        return _end(job, "nothing to correct", words, regions=regions, judged=judged)
     return _correct(job, found, chosen, (validation, test), oracle)
 
 
@@ -122,12 +125,11 @@ def _correct(
     validation, test = given
     asked = {"labels": {one.id: one.label for one in chosen}, "test": _rows(test), "validation": _rows(validation),
              "oracle": oracle is not None, "settings": job.run.about["correction"]}  # fmt: skip
-    if job.run.has("correction") and job.run.read("correction")["asked"] == asked:
+    if correction.is_kept(job, asked):
         return _again(job, found, chosen)
     swept, comparison = correction.corrected(job, found.vae, found.regions, chosen, validation, test)
-    correction.kept(job, swept.model)
-    facts: dict[str, Any] = {"novelty": correction.how_new(job, found.samples, found.regions, chosen, validation)}
-    facts["agreement"] = {name: asdict(one) for name, one in agreement(found.judged).items()}
+    new, near = correction.how_new(job, found.samples, found.regions, chosen, validation)
+    facts: dict[str, Any] = {"novelty": new}
     other = None
     if oracle is not None:
         apart = correction.tested(job, found.vae, found.regions, chosen, test)
@@ -138,7 +140,7 @@ def _correct(
                 job, found.vae, found.mistakes, oracle, validation, apart, count
             )
     told = {"asked": asked, "comparison": comparison.to_json(), "baseline": other and other.to_json(), "facts": facts}
-    job.run.write("correction", told)
+    correction.keep(job, swept.model, near, told)
     return _again(job, found, chosen)
 
 
@@ -156,7 +158,8 @@ def _again(job: Job, found: _Found, chosen: Sequence[Judged]) -> Defused:
         job, "corrected", words, regions=found.regions, judged=found.judged,
         comparison=Comparison.from_json(told["comparison"]),
         baseline=told["baseline"] and Comparison.from_json(told["baseline"]),
-        model=correction.loaded(job), facts=told["facts"],
+        model=correction.loaded(job),
+        facts={**told["facts"], "agreement": {name: asdict(one) for name, one in agreement(found.judged).items()}},
     )  # fmt: skip
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +26,7 @@ from .settings import Settings
 Pictures = tuple[Array, Array]  # (n, h, w) or (n, h, w, 3) bytes, and classes (n,)
 Progress = Callable[[str, float], None]
 
+STAGES = ("vae", "mistakes", "regions", "samples")
 CHECKED = 5000  # training pictures on which classifier and VAE are tried
 
 
@@ -103,8 +106,23 @@ def _prepared(classifier: Classifier, two: Array, device: torch.device | str) ->
     """What `prepare` makes of two pictures, in few digits: another machine may differ in the last ones."""
     if classifier.prepare is None:
         return None
-    made = classifier.prepare(pixels_of(torch.from_numpy(np.ascontiguousarray(two)).to(device))).double()
-    return [float(f"{value:.3g}") for value in (made.mean(), made.std(), made.min(), made.max())]
+    made = classifier.prepare(pixels_of(torch.from_numpy(np.ascontiguousarray(two)).to(device)))
+    if not isinstance(made, torch.Tensor) or not made.isfinite().all():
+        got = "NaN or infinity" if isinstance(made, torch.Tensor) else f"a {type(made).__name__}"
+        raise InputError(
+            f"`prepare` must give a tensor of finite numbers; got {got} of the first two of `train`; "
+            "where it divides by a picture's own spread, that of a blank one is 0"
+        )
+    made = made.detach().double()
+    return _few_digits([float(one) for one in (made.mean(), made.std(correction=0), made.min(), made.max())])
+
+
+def _few_digits(values: list[float]) -> list[float]:
+    """To a thousandth of the largest, or about: the digits of a mean near 0 are noise. Where the step changes, at 0.63
+    or 6.3, no value lies by design; at 1 the white of many a `prepare` does."""
+    largest = max(map(abs, values))
+    digits = 3 - math.floor(math.log10(largest) + 0.2) if largest else 0
+    return [round(one, digits) for one in values]
 
 
 def checked_set(name: str, given: Pictures) -> Pictures:
@@ -140,9 +158,11 @@ def _classes(
     known = tuple(map(str, names if names is not None else range(count)))
     some = np.random.default_rng(0).permutation(len(images))[:CHECKED]
     right = float((predicted(classifier, images[some], device=device) == labels[some]).mean())
-    if right <= _by_chance(len(known)):
+    enough = _by_chance(len(known))
+    if right <= enough:
         raise InputError(
-            f"the classifier is right on {right:.1%} of {len(some):,} training pictures, no better than chance; "
+            f"the classifier is right on {right:.1%} of {len(some):,} training pictures, and with {len(known)} classes "
+            f"it must pass {enough:.1%}, or it may be no better than chance; "
             "give `prepare`, which normalises pixels as it was trained, and labels in its order"
         )
     return known
@@ -157,7 +177,18 @@ def _by_chance(classes: int) -> float:
 def _told_apart(classifier: Classifier, two: Array, device: torch.device | str | None) -> int:
     """How many classes there are: one logit is for two. Those that were seen so far may not be all."""
     with moved(classifier.model, device) as where, evaluating(classifier.model):
-        logits = classifier.logits(pixels_of(torch.from_numpy(np.ascontiguousarray(two)).to(where)))
+        pixels = pixels_of(torch.from_numpy(np.ascontiguousarray(two)).to(where))
+        given = f"pictures {tuple(pixels.shape)}{'' if classifier.prepare is None else ' through `prepare`'}"
+        try:
+            logits = classifier.logits(pixels)
+        except Exception as error:  # in any of the ways a network or `prepare` may fail
+            words = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+            raise InputError(f"the classifier cannot take {given} ({words}); give such as it was trained on") from error
+    if not isinstance(logits, torch.Tensor) or logits.ndim != 2 or len(logits) != len(two) or not logits.shape[1]:
+        got = tuple(logits.shape) if isinstance(logits, torch.Tensor) else f"a {type(logits).__name__}"
+        raise InputError(
+            f"the classifier must give logits ({len(two)}, k) of {given}; got {got}; wrap it in a module that does"
+        )
     return max(2, logits.shape[1])
 
 
@@ -167,6 +198,15 @@ def fingerprint(images: Array, labels: Array) -> str:
         digest.update(f"{array.dtype}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
+
+
+def check_stages(job: Job) -> None:
+    """What came of a stage is of no use without it: done anew, it may differ, and labels would be of other pictures."""
+    for first, then in pairwise(STAGES):
+        if job.run.has(then) and not job.run.has(first):
+            raise InputError(
+                f"`{job.run.folder}` has {then} and not the {first} that they came from; put it back, or begin another"
+            )
 
 
 def trained_vae(job: Job, vae: Vae | None = None) -> Vae:

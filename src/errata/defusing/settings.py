@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from numbers import Real
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import numpy as np
 
 from ..core import InputError
 from ..fix import STRENGTHS
@@ -11,6 +16,20 @@ from ..fix import STRENGTHS
 # What only matters once there are labels: another value needs no other run.
 LATER = ("rho", "tuning", "testing", "strengths", "tune_epochs", "tune_batch", "tune_lr", "patience", "selection",
          "baseline")  # fmt: skip
+
+# Where each number may lie: what the stage that uses it takes, so that nothing is refused hours later.
+RANGES: tuple[tuple[str, Callable[[float], bool], str], ...] = (
+    ("at least 0", lambda x: x >= 0, "beta anneal strengths"),
+    ("at least 1", lambda x: x >= 1, "latent epochs q cap most components steps shown tuning testing"),
+    ("at least 1", lambda x: x >= 1, "tune_epochs patience"),
+    ("at least 2", lambda x: x >= 2, "batch tune_batch"),  # one row has no variance to normalise by
+    ("above 0", lambda x: x > 0, "lr tune_lr a b scale tau"),
+    ("in [0, 1)", lambda x: 0 <= x < 1, "least rho"),
+    (f"in [0, {2**32})", lambda x: 0 <= x < 2**32, "seed"),  # scikit-learn's k-means takes no other
+)
+NAMED = {int: "a whole number", float: "a finite number", bool: "true or false"}
+WHY = {"split": ", since test rows prove"}
+LONGEST = 60  # characters of a wrong value that are told
 
 
 @dataclass(frozen=True)
@@ -49,16 +68,8 @@ class Settings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "strengths", tuple(float(one) for one in self.strengths))
-        for name in ("shown", "tuning", "testing"):
-            if getattr(self, name) < 1:
-                raise InputError(f"`{name}` must be at least 1; got {getattr(self, name)}")
-        if not 0 <= self.rho < 1:
-            raise InputError(f"`rho` must lie in [0, 1); got {self.rho}")
-        if self.split not in ("train", "validation"):
-            raise InputError(f"`split` is `train` or `validation`, since test rows prove; got {self.split!r}")
-        if self.selection not in ("no-harm", "validation"):
-            raise InputError(f"`selection` is `no-harm` or `validation`; got {self.selection!r}")
+        for name in KINDS:
+            object.__setattr__(self, name, _checked(name, getattr(self, name)))
 
     def of_search(self) -> dict[str, Any]:
         return {name: value for name, value in asdict(self).items() if name not in LATER}
@@ -73,3 +84,67 @@ class Settings:
             "least": 0.01, "steps": 100, "tau": 0.5, "tune_lr": 1e-3, "selection": "validation",
         }  # fmt: skip
         return cls(**{**paper, **more})
+
+
+KINDS = get_type_hints(Settings)
+
+
+def value_of(name: str, text: str) -> Any:
+    """A setting's value as it is typed; what cannot be one stays text, which `Settings` refuses."""
+    kind, text = KINDS[name], text.strip().strip("\"'")
+    try:
+        if kind is bool:
+            return {"true": True, "false": False}[text.lower()]
+        if name == "strengths":
+            return tuple(float(one) for one in text.strip("[]()").split(","))
+        if kind in (int, float):
+            return int(text) if text.lstrip("+-").isdecimal() else float(text)
+    except (KeyError, ValueError):
+        pass
+    return text
+
+
+def _checked(name: str, value: Any) -> Any:
+    """The value as its own kind, where it is one and lies where it may; else a sentence."""
+    kind = KINDS[name]
+    if get_origin(kind) is Literal:
+        choices = get_args(kind)
+        if isinstance(value, str) and value in choices:
+            return value
+        raise _refusal(name, f"is {' or '.join(f'`{one}`' for one in choices)}{WHY.get(name, '')}", value)
+    if kind is bool:
+        if isinstance(value, bool | np.bool_):
+            return bool(value)
+        raise _refusal(name, f"must be {NAMED[bool]}", value)
+    return _numbers(name, value) if name == "strengths" else _number(name, kind, value)
+
+
+def _number(name: str, kind: Any, value: Any) -> Any:
+    """An int or a float of the setting's range; 1e2 is whole, and True is no number."""
+    words, lies = next((words, lies) for words, lies, names in RANGES if name in names.split())
+    plain = isinstance(value, Real) and not isinstance(value, bool)
+    if plain and _finite(value) and (kind is float or value == int(value)) and lies(value):
+        return kind(value)
+    raise _refusal(name, f"must be {NAMED[kind]}, {words}", value)
+
+
+def _numbers(name: str, value: Any) -> tuple[float, ...]:
+    given = [] if isinstance(value, str) or not np.iterable(value) else list(value)
+    try:
+        if given:
+            return tuple(_number(name, float, one) for one in given)
+    except InputError:
+        pass  # all of them are told
+    raise _refusal(name, "must be one or more finite numbers, at least 0 each", value)
+
+
+def _finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond every float
+        return False
+
+
+def _refusal(name: str, must: str, value: Any) -> InputError:
+    got = " ".join(repr(value).split())
+    return InputError(f"`{name}` {must}; got {got if len(got) <= LONGEST else f'{got[:LONGEST]}…'}")

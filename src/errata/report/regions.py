@@ -11,7 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from ..core import Array, Comparison
-from ..core.labelled import Judged
+from ..core.labelled import Agreed, Judged, agreement
 from ..core.media import data_address
 from . import compared, marks, numbers
 from .home import STYLES, SavedRegions, ServedRegions, policy, static_text
@@ -31,6 +31,7 @@ SERVED_KEYS = (
 )
 ORDER = ("misclassified", "not labelled", "no common label", "classified well")
 AXIS = marks.Axis(1.0)
+NAMED = {"test": "Test rows", "regions": "Samples of all misclassified regions"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +226,7 @@ def result(run: RegionRun) -> dict[str, Any]:
     """Before and after, the trade-off over strengths, novelty, and how far people agree."""
     if run.comparison is None:
         return {"title": "Nothing is corrected yet.", "change": None}
-    told = run.told or {}
+    told = run.told or {"labels": {}}
     return {
         "title": title(run),
         "change": {
@@ -236,19 +237,20 @@ def result(run: RegionRun) -> dict[str, Any]:
             "strengths": _strengths(run.comparison.facts),
             "alone": _alone(run.comparison.facts),
             "harm": _harm(run.comparison.facts),
+            "learnt": not run.comparison.facts["validation"]["given"],
             "level": f"{100 * (1 - 2 * run.comparison.alpha):.0f}%",
         },
         "novelty": novelty(run, told.get("novelty")),
-        "agreement": _agreement(told.get("agreement") or {}),
+        "agreement": _agreement(agreement(run.judged)),
+        "stale": told["labels"] != {one.id: one.label for one in run.judged if one.verdict == "misclassified"},
         "oracle": _oracle(told.get("oracle")),
     }
 
 
 def _lines(run: RegionRun, comparison: Comparison, only: Sequence[str] = ()) -> list[dict[str, Any]]:
-    named = {"test": "Test rows", "regions": "Samples of all misclassified regions"}
     chosen = [one for one in comparison.changes if not only or one.id in only]
-    lines = [compared.line(one, named.get(one.id, one.name), AXIS, 1.0) for one in chosen]
-    return [{**told, "slice": one.id not in named} for told, one in zip(lines, chosen, strict=True)]
+    lines = [compared.line(one, NAMED.get(one.id, one.name), AXIS, 1.0) for one in chosen]
+    return [{**told, "slice": one.id not in NAMED} for told, one in zip(lines, chosen, strict=True)]
 
 
 def curve(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -295,10 +297,11 @@ def _harm(facts: Mapping[str, Any]) -> str | None:
 
 
 def novelty(run: RegionRun, told: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Samples over the nearest training picture that the classifier gets wrong."""
-    if not told or not told["known"] or run.near is None:
+    """Samples over the nearest training picture that the classifier gets wrong; of the regions that were corrected,
+    which by now may not be those that people call misclassified."""
+    if not told or not told["known"] or run.near is None or run.comparison is None:
         return None if not told else {"none": True, "of": numbers.count(told["of"]), "among": told["among"]}
-    wrong = [run.place(one.id) for one in run.judged if one.verdict == "misclassified"]
+    wrong = [run.place(one.id) for one in run.comparison.changes if one.id not in NAMED]
     count = run.predictions.shape[1]
     pairs = [
         {"id": list(run.names)[j], "made": data_address(png(run.pictures[j, 0])),
@@ -310,12 +313,12 @@ def novelty(run: RegionRun, told: Mapping[str, Any] | None) -> dict[str, Any] | 
             "same": numbers.rate(told["same_prediction"])}  # fmt: skip
 
 
-def _agreement(told: Mapping[str, Any]) -> list[dict[str, str]]:
+def _agreement(told: Mapping[str, Agreed]) -> list[dict[str, str]]:
     names = {"misclassified": "misclassified regions", "others": "other regions", "all": "all"}
     return [
-        {"name": names[name], "n": numbers.count(one["samples"]), "mean": numbers.rate(one["mean"]),
-         "error": "" if one["error"] is None else f"± {100 * one['error']:.1f}"}
-        for name, one in told.items() if one["samples"]
+        {"name": names[name], "n": numbers.count(one.samples), "mean": numbers.rate(one.mean),
+         "error": "" if one.error is None else f"± {100 * one.error:.1f}"}
+        for name, one in told.items() if one.samples
     ]  # fmt: skip
 
 

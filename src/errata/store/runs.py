@@ -14,6 +14,7 @@ from .folder import check_target, whole, whole_file
 ABOUT = "defuse.json"
 SCHEMA = "errata.defuse/2"
 ABSENT = "nothing"
+BEGIN_ANEW = "put it back, or begin another folder"  # what came of it cannot be had again to the byte
 
 
 class Run:
@@ -23,7 +24,7 @@ class Run:
         self.folder = Path(folder)
         if not (self.folder / ABOUT).is_file():
             raise InputError(f"`{folder}` is no folder that `errata defuse` began")
-        self.about = self.read(ABOUT.removesuffix(".json"))
+        self.about = self._told(ABOUT.removesuffix(".json"), BEGIN_ANEW)
         schema = self.about.get("schema") if isinstance(self.about, dict) else self.about
         if schema != SCHEMA:
             raise InputError(f"`{folder}` was written by another version ({schema!r}); begin anew")
@@ -53,12 +54,13 @@ class Run:
         _write(self.folder / f"{name}.json", told)
 
     def read(self, name: str) -> Any:
+        return self._told(name, "remove it to do that again")
+
+    def _told(self, name: str, cure: str) -> Any:
         try:
             return json.loads((self.folder / f"{name}.json").read_text())
         except (OSError, ValueError) as error:
-            raise InputError(
-                f"`{self.folder / name}.json` cannot be read ({error}); remove it to do that again"
-            ) from error
+            raise InputError(f"`{self.folder / name}.json` cannot be read ({error}); {cure}") from error
 
     def save(self, name: str, state: State) -> None:
         """Arrays first: the JSON says that the stage is done."""
@@ -67,13 +69,11 @@ class Run:
         self.write(name, {"name": state.name, "facts": dict(state.facts)})
 
     def load(self, name: str) -> State:
-        told = self.read(name)
+        told = self._told(name, BEGIN_ANEW)
         try:
             return State(told["name"], told["facts"], tensors.read(self.folder / f"{name}.safetensors"))
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(
-                f"`{self.folder / name}.safetensors` cannot be read ({error}); remove both files"
-            ) from error
+            raise InputError(f"`{self.folder / name}.safetensors` cannot be read ({error}); {BEGIN_ANEW}") from error
 
     def picture(self, name: str, picture: bytes) -> None:
         with whole_file(self.folder / name) as partial:

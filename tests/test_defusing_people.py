@@ -1,0 +1,111 @@
+"""People label a run in the app, and the same call goes on from what they said: all of it, and as it stands now."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed: nothing is generated")
+pytest.importorskip("sqlalchemy", reason="sqlalchemy is not installed: no answers are kept")
+
+import digits
+from errata.app import Annotation
+from errata.core import InputError
+from errata.core.regions import Regions
+from errata.defusing import correction
+from errata.region_pages import Watched, opened, people_say
+from errata.report.regions import page
+from errata.store import Run
+
+
+def never(*given: Any, **more: Any) -> Any:
+    raise AssertionError("this was done before")
+
+
+def say(records: Any, person: str, labels: dict[str, int]) -> None:
+    """One answer for all samples of each region."""
+    for id, label in labels.items():
+        answer = {"failure": True, "label": label}
+        records.annotate(Annotation(queue=id, item="all", person=person, task="region", answer=answer))
+
+
+def sources(folder: Path) -> dict[str, int]:
+    regions = Regions.from_state(Run(folder).load("regions"))
+    return dict(zip(regions.ids, regions.sources.argmax(axis=1).tolist(), strict=True))
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """By Ann, and corrected by her word."""
+    folder = tmp_path_factory.mktemp("defuse") / "run"
+    assert digits.go_on(folder).stage == "to label"
+    with opened(folder) as records:
+        say(records, "Ann", sources(folder))
+    assert digits.go_on(folder).stage == "corrected"
+    return folder
+
+
+@pytest.fixture
+def folder(labelled: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(labelled, tmp_path / "run"))
+
+
+def test_more_people_agree_and_nothing_is_tuned_again(folder, monkeypatch):
+    """The labels are the same, and so the correction; how far people agree is told as of now."""
+    assert digits.go_on(folder).facts["agreement"]["all"]["samples"] == 0
+    with opened(folder) as records:
+        for person in ("Ben", "Cy"):
+            say(records, person, sources(folder))
+    monkeypatch.setattr(correction, "sweep", never)
+    found = digits.go_on(folder)
+    shown = digits.QUICK["shown"] * len(found.judged)
+    assert found.facts["agreement"]["all"] == {"samples": shown, "mean": 1.0, "error": 0.0}
+    assert "How far people agree" in (folder / "report.html").read_text()
+
+
+def test_a_served_result_tells_that_answers_have_changed_since(folder):
+    """The correction that it shows is the old one, with its own regions and their neighbours."""
+    with opened(folder) as records:
+        watched = Watched(folder, records)
+        before = page(watched(), "result")
+        assert "Answers have changed since" not in before
+        answers = sources(folder)
+        wrong = [one.id for one in watched().judged if one.verdict == "misclassified"]
+        others = [id for id in answers if id not in wrong]
+        say(
+            records, "Ann", {id: (answers[id] + 1) % 10 for id in others} | {wrong[0]: int(watched().predictions[0, 0])}
+        )
+        after = watched()
+        assert sum(one.verdict == "misclassified" for one in after.judged) != len(wrong)
+        told = page(after, "result")
+    assert "Answers have changed since" in told
+    pairs = [re.findall(r"(r\d+), and the nearest known mistake", text) for text in (before, told)]
+    assert pairs[0] == pairs[1] == wrong[:10]
+
+
+def test_before_there_are_samples_there_is_nothing_to_label(folder):
+    """An answer would be of nothing, and its file of no use afterwards."""
+    for path in folder.iterdir():
+        if path.stem in ("samples", "stage", "records", "judged", "correction"):
+            path.unlink()
+    with pytest.raises(InputError, match="has nothing to label yet; let `errata defuse` go on to its samples"):
+        opened(folder)
+    assert not (folder / "records.sqlite").exists()
+
+
+def test_a_settled_sample_has_that_word_alone(folder):
+    """Though three people said something else of the whole sheet, the one who settled it among them."""
+    with opened(folder) as records:
+        for person in ("Ann", "Ben", "Cy"):
+            say(records, person, {"r1": 3})
+        for person, label in (("Ann", 4), ("Ben", 5)):
+            records.annotate(Annotation(queue="r1", item="2", person=person, task="class", answer=label))
+        settled = Annotation(queue="r1", item="2", person="Cy", task="class", answer=5, settles=True)
+        records.annotate(settled)
+        votes = [vote for vote in people_say(records, Run(folder)) if vote.region == "r1"]
+    assert [vote.label for vote in votes if vote.sample == 2] == [5]
+    assert {vote.label for vote in votes if vote.sample != 2} == {3}
