@@ -93,7 +93,7 @@ def labelled(browser: Any, folder: Path, answers: Answers) -> None:
         label(browser.new_page(), address, "Ann", {id: row for id, row in answers.items() if id not in half})
         label(browser.new_page(), address, "Ben", slipping(answers))
         page = browser.new_page(viewport={"width": 1440, "height": 900})
-        page.goto(address)
+        page.goto(address, wait_until="networkidle")
         page.screenshot(path=folder.with_suffix(".labelled.png"))
 
 
@@ -134,7 +134,7 @@ def main() -> None:
         print("agreement:", found.facts["agreement"])
         with served(folder) as (address, _):
             page = browser.new_page(viewport={"width": 1440, "height": 900})
-            page.goto(f"{address}/result")
+            page.goto(f"{address}/result", wait_until="networkidle")
             expect(page.get_by_role("heading", name="Before and after")).to_be_visible()
             page.screenshot(path=folder.with_suffix(".result.png"), full_page=True)
 

@@ -141,13 +141,14 @@ class Watched:
         self._kept: tuple[int, RegionRun] | None = None
 
     def __call__(self) -> RegionRun:
-        told = self._read()
+        told = self.stored()
         if self.run.has("votes") or not told.names:  # labelled by an oracle: what people say is kept beside it
             return told
         said, rho = people_say(self.records, self.run), told.facts["settings"]["rho"]
         return replace(told, judged=judge(list(told.names), said, told.predictions, rho))
 
-    def _read(self) -> RegionRun:
+    def stored(self) -> RegionRun:
+        """Without what people said: read once, and again when a stage is done."""
         stage = self.run.folder / "stage.json"
         at = stage.stat().st_mtime_ns if stage.is_file() else 0
         if self._kept is None or self._kept[0] != at:

@@ -11,6 +11,7 @@ import httpx
 import numpy as np
 import pytest
 
+from errata import region_pages
 from errata.app import Annotation, Records
 from errata.app.regions import create_app
 from errata.core import InputError, State
@@ -111,6 +112,24 @@ def test_samples_are_pictures_and_nothing_else_is(ask: Ask) -> None:
     assert ask("GET", "/sample/r1/3").content.startswith(b"\x89PNG")
     for path in ("/sample/r1/4", "/sample/r1/-1", "/sample/r9/0", "/sample/../defuse.json", "/static/../x"):
         assert ask("GET", path).status_code in (404, 422), path
+
+
+def test_to_label_does_not_count_all_answers_each_time(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a person does a thousand times must not take longer with every answer."""
+
+    def counted(*given: Any) -> Any:
+        raise AssertionError("all answers were counted")
+
+    monkeypatch.setattr(region_pages, "people_say", counted)
+    assert answer(ask, item="2", task="class", answer=1).status_code == 200
+    for path in (
+        "/sample/r1/3",
+        "/annotate",
+        "/annotate/r1",
+        "/api/queues/r1?person=Ann",
+        "/api/regions/r1?person=Ann",
+    ):
+        assert ask("GET", path).status_code == 200, path
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,11 @@ def test_the_published_architectures(name, size, latent, channels, down, up):
     assert vae.decode(torch.zeros(2, latent)).shape == (2, size[2], *size[:2])
 
 
+@pytest.mark.parametrize(("name", "size"), [("mnist", (28, 28, 1)), ("svhn", (32, 32, 3))])
+def test_what_fits_is_what_was_published(name, size):
+    assert fitting(*size) == published(name, *size)
+
+
 def test_what_was_never_published_is_named():
     with pytest.raises(InputError, match="no published architecture 'cifar'; there are mnist, svhn, signs"):
         published("cifar", 32, 32, 3)

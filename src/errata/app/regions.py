@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from fastapi import Body, FastAPI, HTTPException
 from fastapi.responses import HTMLResponse, Response
@@ -21,22 +20,30 @@ from .serving import made
 WHOLE = "all"  # the item that stands for all samples of a region
 
 
+class Load(Protocol):
+    """A run, with what people have said by now: all of their answers are counted for it."""
+
+    def __call__(self) -> RegionRun: ...
+
+    def stored(self) -> RegionRun:
+        """As the folder has it: enough for a picture, and to save an answer."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class ServedRun:
-    """load: the run with what people have said by now."""
-
-    load: Callable[[], RegionRun]
+    load: Load
     records: Records
 
-    def known(self, id: str) -> RegionRun:
-        run = self.load()
+    def known(self, id: str, judged: bool = False) -> RegionRun:
+        run = self.load.stored()
         if id not in run.names:
             raise HTTPException(404, f"There is no region {id!r}.")
-        return run
+        return self.load() if judged else run
 
 
 def create_app(
-    load: Callable[[], RegionRun],
+    load: Load,
     records: Records,
     *,
     hosts: tuple[str, ...] | None = LOOPBACK,
@@ -44,7 +51,7 @@ def create_app(
 ) -> Guard:
     """An ASGI app of one run."""
     served = ServedRun(load, records)
-    app = new_app(lambda words: pages.page(load(), "problem", words=words), records)
+    app = new_app(lambda words: pages.page(load.stored(), "problem", words=words), records)
     for add in (_pages, _samples, _judging):
         add(app, served)
     return Guard(app, hosts, token)
@@ -60,12 +67,12 @@ def _pages(app: FastAPI, served: ServedRun) -> None:
 
     @app.get("/region/{id}", response_class=HTMLResponse, include_in_schema=False)
     def one_region(id: str) -> HTMLResponse:
-        return page(served.known(id), "region", id=id)
+        return page(served.known(id, judged=True), "region", id=id)
 
     @app.get("/annotate", response_class=HTMLResponse, include_in_schema=False)
     @app.get("/annotate/{queue}", response_class=HTMLResponse, include_in_schema=False)
     def annotate(queue: str = "") -> HTMLResponse:
-        return page(served.known(queue) if queue else served.load(), "annotate", queue=queue)
+        return page(served.known(queue) if queue else served.load.stored(), "annotate", queue=queue)
 
     @app.get("/result", response_class=HTMLResponse, include_in_schema=False)
     def result() -> HTMLResponse:
