@@ -65,7 +65,7 @@ def served(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
 
 
 def label(page: Any, address: str, name: str, answers: Answers) -> None:
-    """By keyboard, sample by sample; Enter leads to the next region."""
+    """By keyboard, sample by sample; `j` leads to the next region."""
     first, *_ = answers
     page.goto(f"{address}/annotate/{first}")
     page.locator("#person").fill(name)
@@ -80,7 +80,7 @@ def label(page: Any, address: str, name: str, answers: Answers) -> None:
                 page.keyboard.press("n" if digit == NONE else str(digit))
             assert got.value.ok, got.value.text()
         expect(page.locator(".count")).to_have_text(f"{len(row)} of {len(row)} done")
-        page.keyboard.press("Enter")
+        page.keyboard.press("j")
 
 
 def labelled(browser: Any, folder: Path, answers: Answers) -> None:

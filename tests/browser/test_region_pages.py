@@ -129,7 +129,7 @@ def test_one_by_one_undo_and_what_others_said(begun: Path, open_page: Open) -> N
 
 
 def test_one_region_after_the_other_and_where_people_differ(begun: Path, open_page: Open, tmp_path: Path) -> None:
-    """Enter leads on when all samples have an answer, and not before; a dispute leads to the region it is about."""
+    """The key `j` leads on when all samples have an answer, and not before; a dispute leads to the region it is about."""
     folder = shutil.copytree(begun, tmp_path / "run", ignore=shutil.ignore_patterns("records*"))
     with served(folder) as (address, _):
         for name, digit in (("Dee", "3"), ("Eli", "4")):
@@ -139,7 +139,7 @@ def test_one_region_after_the_other_and_where_people_differ(begun: Path, open_pa
             expect(page.locator(".who")).to_have_text(f"as {name}")
             expect(page.locator(".count")).to_have_text("0 of 6 done")
             page.locator("h1").click()
-            page.keyboard.press("Enter")
+            page.keyboard.press("j")
             for done in range(1, 7):
                 page.keyboard.press(digit)
                 expect(page.locator(".count")).to_have_text(f"{done} of 6 done")
@@ -150,7 +150,7 @@ def test_one_region_after_the_other_and_where_people_differ(begun: Path, open_pa
         page.goto(f"{address}/annotate/r1")
         expect(page.locator(".empty")).to_have_text("All 6 rows have your answer.")
         page.locator("h1").click()
-        page.keyboard.press("Enter")
+        page.keyboard.press("j")
         expect(page).to_have_url(f"{address}/annotate/r2?task=class")
         expect(page.locator(".count")).to_have_text("0 of 6 done")
         last = list(truths(folder))[-1]

@@ -32,6 +32,7 @@ function onKey(event) {
 
 function walk(step) {
   const list = [...document.querySelectorAll("[data-walk]")].find(visible);
+  if (!list && step > 0) [...document.querySelectorAll("[data-next]")].find(visible)?.click();
   if (!list) return;
   const all = [...list.querySelectorAll(list.dataset.walk)].filter(visible);
   const at = all.indexOf(document.activeElement);
