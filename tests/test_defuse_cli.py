@@ -21,6 +21,20 @@ from torch import nn
 def net():
     return nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
 
+instance = net()
+
+def pair():
+    class Pair(nn.Sequential):
+        def forward(self, x):
+            return super().forward(x), x
+    return Pair(*net())
+
+def broken(size):
+    return net()
+
+def text():
+    return "net"
+
 def same(pixels):
     return pixels
 
@@ -42,6 +56,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         np.savez(folder / f"{name}.npz", images=images, labels=labels)
     (folder / "mine.py").write_text(MINE)
     save_file(digits.classifier().state_dict(), folder / "w.safetensors")
+    (folder / "nothing.npz").touch()
     np.savez(folder / "large.npz", images=np.zeros((5, 9, 9), np.uint8), labels=np.zeros(5, int))
     return folder
 
@@ -62,7 +77,13 @@ def defuse(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         (["-o", "x", "--prepare", "mine:nothing"], "cannot be had"),
         (["-o", "x", "--oracle", "mine"], "MODULE:FUNCTION"),
         (["-o", "x", "--set", "epoch=3"], "did you mean `epochs`"),
-        (["-o", "x", "--set", "rho=2"], "`rho` must lie"),
+        (["-o", "x", "--set", "rho=2"], "`rho` must be a finite number, in [0, 1); got 2"),
+        (["-o", "x", "--set", "centred=no"], "`centred` must be true or false; got 'no'"),
+        (["-o", "x", "--model", "mine:pair"], "must give logits (2, k) of pictures (2, 1, 8, 8); got a tuple"),
+        (["-o", "x", "--model", "mine:broken"], "called without arguments; it fails (TypeError: broken() missing 1"),
+        (["-o", "x", "--model", "mine:text"], "must make the classifier, a torch.nn.Module; got str"),
+        (["-o", "x", "--oracle", "mine:__name__"], "`mine:__name__` must be a function; got str"),
+        (["-o", "x", "--test", "nothing.npz"], "`nothing.npz` cannot be read as .npz"),
         (["-o", "x", "--set", "split=test"], "test rows prove"),
         (["-o", "x", "--vae", "none"], "is no folder that `errata defuse` began"),
         (["-o", "x", "--test", "large.npz"], "pictures of (9, 9"),
@@ -80,7 +101,7 @@ def test_bad_input_is_a_sentence(place: Path, arguments: list[str], words: str) 
 
 def test_it_stops_to_be_labelled_and_all_none_of_the_above_is_an_answer(place: Path) -> None:
     """The second command goes on from the first, with an oracle that recognises nothing."""
-    first = defuse(place, "-o", "run")
+    first = defuse(place, "-o", "run", "--model", "mine:instance")  # a network needs no call
     assert first.returncode == 0, first.stderr
     assert "errata serve run" in first.stdout
     assert first.stdout.splitlines()[-1] == "run/report.html"

@@ -46,6 +46,7 @@ def defuse(
     from .cli import stage_bar
     from .collect.pictures import read_pictures
     from .defusing import defuse as whole
+    from .region_pages import stored_votes
 
     settings = _settings(sets, published)
     images, labels, names = read_pictures(train)
@@ -55,8 +56,8 @@ def defuse(
     with stage_bar() as progress:
         found = whole(
             classifier, (images, labels), output, prepare=_function(prepare) if prepare else own,
-            oracle=_function(oracle) if oracle else None, votes=lambda kept: _people(kept, database), partly=partly,
-            settings=settings, vae=_generator(vae), class_names=names, device=where, progress=progress, **others,
+            oracle=_function(oracle) if oracle else None, votes=lambda kept: stored_votes(kept, database),
+            partly=partly, settings=settings, vae=_generator(vae), class_names=names, device=where, progress=progress, **others,
         )  # fmt: skip
     if as_json:
         typer.echo(json.dumps({"stage": found.stage, "words": found.words, "folder": str(found.folder)}))
@@ -70,28 +71,19 @@ def defuse(
 
 
 def _settings(sets: Iterable[str], published: bool) -> Any:
-    from dataclasses import fields
-
     from .core import InputError
     from .core.errors import unknown
-    from .defusing.settings import Settings
+    from .defusing.settings import KINDS, Settings, value_of
 
     given: dict[str, Any] = {}
-    known = [one.name for one in fields(Settings)]
     for text in sets:
         key, equals, value = text.partition("=")
         if not equals:
             raise InputError(f"`--set` takes KEY=VALUE; got `{text}`")
-        if key not in known:
-            raise unknown("setting", key, known)
-        try:
-            given[key] = json.loads(value)
-        except ValueError:
-            given[key] = value
-    try:
-        return Settings.as_published(**given) if published else Settings(**given)
-    except TypeError as error:
-        raise InputError(f"a setting has a value of another kind ({error})") from error
+        if key not in KINDS:
+            raise unknown("setting", key, KINDS)
+        given[key] = value_of(key, value)
+    return Settings.as_published(**given) if published else Settings(**given)
 
 
 def _classifier(name: str, weights: Path | None, shape: tuple[int, ...], classes: int) -> tuple[Any, Any]:
@@ -104,10 +96,31 @@ def _classifier(name: str, weights: Path | None, shape: tuple[int, ...], classes
             raise InputError(f"`{name}` has no weights; give them with `--weights`")
         model, own = network(name, px=shape[1], outputs=classes), scaled
     else:
-        model, own = _function(name)(), None
+        model, own = _made(name), None
     if weights is not None:
         _load(model, weights)
     return model, own
+
+
+def _made(name: str) -> Any:
+    """MODULE:FUNCTION called; or what it names, where that is a network already."""
+    from torch import nn
+
+    from .core import InputError
+
+    found = _function(name)
+    try:
+        made = found if isinstance(found, nn.Module) else found()
+    except Exception as error:  # in any of the ways another's code may fail
+        words = _first_line(error)
+        raise InputError(f"`{name}` must make the classifier, called without arguments; it fails ({words})") from error
+    if not isinstance(made, nn.Module):
+        raise InputError(f"`{name}` must make the classifier, a torch.nn.Module; got {type(made).__name__}")
+    return made
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
 def _load(model: Any, weights: Path) -> None:
@@ -146,11 +159,14 @@ def _function(name: str) -> Any:
         raise InputError(f"`{name}` must be {FUNCTION}, such as `mine:classifier`")
     sys.path.insert(0, str(Path.cwd()))
     try:
-        return getattr(importlib.import_module(module), function)
+        found = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
         raise InputError(f"`{name}` cannot be had ({error})") from error
     finally:
         sys.path.pop(0)
+    if not callable(found):  # an oracle is only called after hours
+        raise InputError(f"`{name}` must be a function; got {type(found).__name__}")
+    return found
 
 
 def _like(path: Path | None, names: tuple[str, ...] | None) -> Any:
@@ -171,19 +187,3 @@ def _like(path: Path | None, names: tuple[str, ...] | None) -> Any:
     if unknown:
         raise InputError(f"`{path}` has a class {unknown[0]!r} that the training file has not")
     return images, np.array([names.index(one) for one in own])[labels]
-
-
-def _people(run: Any, database: str | None) -> Any:
-    """What people said in the app; nothing where nobody has opened it."""
-    from .region_pages import load_run, people_say
-
-    if database is None and not (run.folder / "records.sqlite").is_file():
-        return []
-    from .core import require
-
-    require("sqlalchemy", "app")
-    from .app import Records
-
-    told = load_run(run.folder)
-    with Records(database or run.folder, fingerprint=told.fingerprint, slices=dict(told.names)) as records:
-        return people_say(records, run)

@@ -129,7 +129,7 @@ def test_one_by_one_undo_and_what_others_said(begun: Path, open_page: Open) -> N
 
 
 def test_one_region_after_the_other_and_where_people_differ(begun: Path, open_page: Open, tmp_path: Path) -> None:
-    """The key `j` leads on when all samples have an answer, and not before; a dispute leads to the region it is about."""
+    """`j` leads on when all samples have an answer, and not before; a dispute leads to the region it is about."""
     folder = shutil.copytree(begun, tmp_path / "run", ignore=shutil.ignore_patterns("records*"))
     with served(folder) as (address, _):
         for name, digit in (("Dee", "3"), ("Eli", "4")):

@@ -282,6 +282,21 @@ def test_what_the_library_writes_is_read_here(tmp_path: Path) -> None:
         same_bits(arrays[name], array)
 
 
+@pytest.mark.parametrize(
+    ("start", "words"),
+    [
+        (b"\xff" * 8 + b"{}", "its header would have 18,446,744,073,709,551,615 bytes, more than the file"),
+        ((1 << 45).to_bytes(8, "little") + b"{}", "its header would have 35,184,372,088,832 bytes"),
+        ((1).to_bytes(8, "little") + b"7", "its header is no table of arrays, but int"),
+    ],
+)
+def test_a_broken_header_is_told_before_it_is_read(start: bytes, words: str, tmp_path: Path) -> None:
+    """As a ValueError, of which everyone who opens such a file makes a sentence."""
+    (tmp_path / "x.safetensors").write_bytes(start)
+    with pytest.raises(ValueError, match=words):
+        tensors.read(tmp_path / "x.safetensors")
+
+
 # --- whole or not at all -------------------------------------------------------------------------------------
 
 DEATHS = {

@@ -172,6 +172,25 @@ def test_the_given_network_is_untouched_and_its_mode_is_kept():
     assert not any(module.training for module in [*model.modules(), *tuned.modules()])
 
 
+def test_a_network_that_is_frozen_for_its_audit_is_tuned_all_the_same():
+    """Its copy is; the given one stays frozen."""
+    model = linear().requires_grad_(False)
+    before = state_fingerprint(model)
+    tuned, _ = tune_beside(model, rows(40, 0), rows(9, 1), strength=1.0, validation=rows(9, 2), batch=8)
+    assert state_fingerprint(model) == before
+    assert not any(value.requires_grad for value in model.parameters())
+    for now, then in zip(tuned.parameters(), model.parameters(), strict=True):
+        assert not torch.equal(now, then)
+
+
+def test_what_only_in_part_is_frozen_stays_so():
+    model = linear()
+    model[1].weight.requires_grad_(False)
+    tuned, _ = tune_beside(model, rows(40, 0), rows(9, 1), strength=1.0, validation=rows(9, 2), batch=8)
+    assert torch.equal(tuned[1].weight, model[1].weight)
+    assert not torch.equal(tuned[1].bias, model[1].bias)
+
+
 @pytest.mark.parametrize("make", [linear, moody])
 def test_a_seed_decides_and_the_global_chance_is_left_alone(make: Callable[[], nn.Module]):
     def end(seed: int) -> str:
@@ -204,6 +223,11 @@ def test_tuning_that_cannot_be_is_refused(more, words):
     given = {"rows": rows(9, 0), "others": rows(9, 1), "validation": rows(9, 2), "strength": 1.0, **more}
     with pytest.raises(InputError, match=words):
         tune_beside(linear(), given.pop("rows"), given.pop("others"), **given)
+
+
+def test_a_network_without_weights_cannot_be_tuned():
+    with pytest.raises(InputError, match="no weights that can be tuned; give one that has parameters"):
+        tune_beside(nn.Flatten(), rows(9, 0), rows(9, 1), strength=1.0, validation=rows(9, 2))
 
 
 def test_a_loss_that_runs_away_is_told():

@@ -44,7 +44,11 @@ def read(path: Path, *, mapped: bool = False) -> dict[str, Array]:
     """Name -> array; as memory maps that stay on disk until they are read, or in memory."""
     with open(path, "rb") as file:
         length = int.from_bytes(file.read(8), "little")
+        if length > path.stat().st_size:  # reading so much would take the memory, or overflow
+            raise ValueError(f"its header would have {length:,} bytes, more than the file")
         header = json.loads(file.read(length))
+    if not isinstance(header, dict):
+        raise ValueError(f"its header is no table of arrays, but {type(header).__name__}")
     header.pop("__metadata__", None)
     return {name: _one(path, form, 8 + length, mapped) for name, form in header.items()}
 

@@ -78,7 +78,7 @@ def tune_beside(
     """
     if epochs < 1 or batch < 2 or not (math.isfinite(strength) and strength >= 0):
         raise InputError(f"tuning needs 1 epoch, batches of 2, strength >= 0; got {epochs}, {batch}, {strength}")
-    model = copy.deepcopy(model)
+    model = _unfrozen(copy.deepcopy(model))
     history: list[Tuned] = []
     best: dict[str, torch.Tensor] = {}
     with moved(model, device) as where, _training(model, where, seed):
@@ -100,6 +100,17 @@ def tune_beside(
                 break
         model.load_state_dict(best)
     return model, tuple(history)
+
+
+def _unfrozen(model: nn.Module) -> nn.Module:
+    """All of it where all is frozen: so one keeps a network that is only looked at. Where only some is, someone chose
+    what may learn, and that stays."""
+    if not any(value.requires_grad for value in model.parameters()):
+        for value in model.parameters():
+            value.requires_grad_(value.is_floating_point())
+    if not any(value.requires_grad for value in model.parameters()):
+        raise InputError("the network has no weights that can be tuned; give one that has parameters")
+    return model
 
 
 @contextmanager
