@@ -57,7 +57,8 @@ def defuse(
         found = whole(
             classifier, (images, labels), output, prepare=_function(prepare) if prepare else own,
             oracle=_function(oracle) if oracle else None, votes=lambda kept: stored_votes(kept, database),
-            partly=partly, settings=settings, vae=_generator(vae), class_names=names, device=where, progress=progress, **others,
+            partly=partly, settings=settings, vae=_generator(vae), class_names=names, device=where, progress=progress,
+            **others,
         )  # fmt: skip
     if as_json:
         typer.echo(json.dumps({"stage": found.stage, "words": found.words, "folder": str(found.folder)}))
