@@ -108,6 +108,17 @@ def test_what_others_said_is_shown_after_one_s_own_answer(ask: Ask) -> None:
     assert (after["done"], after["of"]) == (1, 2)
 
 
+def test_a_person_sees_where_they_have_been(ask: Ask) -> None:
+    """Items, not answers: one that was answered twice, or to two tasks, is one."""
+    for item, said in (("0", 1), ("0", 2), ("3", None)):
+        answer(ask, item=item, task="class", answer=said)
+    answer(ask, queue="r2")
+    answer(ask, person="Ben", item="1", task="class", answer=0)
+    assert ask("GET", "/api/answered?person=Ann").json() == {"r1": 2, "r2": 1}
+    assert ask("GET", "/api/answered?person=Ben").json() == {"r1": 1}
+    assert ask("GET", "/api/answered?person=Cy").json() == {}
+
+
 def test_samples_are_pictures_and_nothing_else_is(ask: Ask) -> None:
     assert ask("GET", "/sample/r1/3").content.startswith(b"\x89PNG")
     for path in ("/sample/r1/4", "/sample/r1/-1", "/sample/r9/0", "/sample/../defuse.json", "/static/../x"):

@@ -156,6 +156,12 @@ def test_one_region_after_the_other_and_where_people_differ(begun: Path, open_pa
         last = list(truths(folder))[-1]
         page.goto(f"{address}/annotate/{last}")
         expect(page.locator("[data-next]")).to_have_count(0)
+        page.goto(f"{address}/annotate")
+        expect(page.locator('[data-mine="r1"]')).to_have_text(", 6 answers of yours")
+        expect(page.locator('[data-mine="r2"]')).to_be_empty()
+        page.locator("#person").fill("Gus")
+        page.locator("#person").press("Tab")
+        expect(page.locator('[data-mine="r1"]')).to_be_empty()
         page.wait_for_load_state("networkidle")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -81,6 +82,12 @@ def _files(app: FastAPI, records: Records) -> None:
         records.export_json(text)
         named = {"content-disposition": 'attachment; filename="errata-records.json"'}
         return Response(text.getvalue(), media_type="application/json", headers=named)
+
+    @app.get("/api/answered")
+    def answered(person: str) -> dict[str, int]:
+        """To how many items of each queue a person has an answer, to one task or another."""
+        given = {(entry.queue, entry.item) for entry in records.answers(person=person)}
+        return dict(Counter(queue for queue, _ in given))
 
     @app.post("/api/annotations/{key}/undo")
     def undo(key: str, person: Annotated[str, Body(embed=True)]) -> dict[str, Any]:

@@ -134,6 +134,20 @@ function words(answer) {
   return button?.dataset.said ?? JSON.stringify(answer);
 }
 
+// The list of queues: in which of them a person has been.
+async function been() {
+  const answer = await fetch(`/api/answered?${new URLSearchParams({ person: named() })}`), told = answer.ok ? await answer.json() : {};
+  for (const place of document.querySelectorAll("[data-mine]")) {
+    const count = told[place.dataset.mine];
+    place.textContent = count ? `, ${count} ${count === 1 ? "answer" : "answers"} of yours` : "";
+  }
+}
+
+if (document.querySelector("[data-mine]")) {
+  document.getElementById("person")?.addEventListener("change", been);
+  been();
+}
+
 if (box) {
   for (const button of box.querySelectorAll("[data-answer]")) button.addEventListener("click", () => answered(button));
   one('[data-do="undo"]').addEventListener("click", undo);
