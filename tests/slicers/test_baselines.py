@@ -6,6 +6,7 @@ from sklearn.mixture import GaussianMixture
 
 from errata.core import Evaluation
 from errata.slicers import make
+from errata.slicers.gaussians import Gaussians, likeliest
 
 
 def test_high_loss_takes_the_highest_losses():
@@ -56,6 +57,19 @@ def test_gmm_posteriors_are_scikit_learns():
     peer = GaussianMixture(3, random_state=0, reg_covar=1e-6 * X.var()).fit(X - X.mean(axis=0))
     ours = np.sort(slicer.membership(ev), axis=1)
     np.testing.assert_allclose(ours, np.sort(peer.predict_proba(X - X.mean(axis=0)), axis=1), atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", ["full", "diag"])
+def test_gaussians_answer_as_scikit_learn_does(shape):
+    """Also where a row lies so far off that no density is left of it."""
+    X, _, _ = blobs()
+    peer = GaussianMixture(3, covariance_type=shape, random_state=0).fit(X)
+    ours = Gaussians(np.log(peer.weights_), peer.means_, peer.precisions_cholesky_)
+    rows = np.concatenate([X, X[:5] + 1e6])
+    np.testing.assert_allclose(ours.posterior(rows), peer.predict_proba(rows), atol=1e-9)
+    np.testing.assert_array_equal(ours.assign(rows), peer.predict(rows))
+    np.testing.assert_array_equal(likeliest(ours.posterior(rows)).argmax(axis=1), peer.predict(rows))
+    assert likeliest(ours.posterior(rows)).sum(axis=1).tolist() == [1.0] * len(rows)
 
 
 def test_gmm_puts_the_worst_cluster_first():

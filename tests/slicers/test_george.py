@@ -9,6 +9,7 @@ from sklearn.metrics import silhouette_samples
 from errata.core import Evaluation, MissingInput, Source
 from errata.slicers import george, make
 from errata.slicers.contract import knows_outcome
+from errata.slicers.gaussians import Gaussians
 
 
 def world(seed: int = 0, n: int = 1200, k: int = 2, shuffled: bool = False) -> tuple[Evaluation, np.ndarray]:
@@ -98,8 +99,8 @@ def test_keep_rule_by_hand():
 
 
 def test_pieces_that_are_not_kept_merge_back():
-    clusters = george.Gaussians(np.zeros(2), np.zeros((2, 1)), np.ones((2, 1)))
-    pieces = george.Gaussians(np.zeros(5), np.zeros((5, 1)), np.ones((5, 1)))
+    clusters = Gaussians(np.zeros(2), np.zeros((2, 1)), np.ones((2, 1)))
+    pieces = Gaussians(np.zeros(5), np.zeros((5, 1)), np.ones((5, 1)))
     cluster_of = np.array([0, 0, 0, 1, 1])
     kept = np.array([False, True, False, True, True])
     merged = george._merged(clusters, pieces, cluster_of, kept)

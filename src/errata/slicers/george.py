@@ -23,32 +23,11 @@ from sklearn.mixture import GaussianMixture
 from ..core import Array, Evaluation, InputError
 from ..core.rows import blocks
 from .contract import BaseSlicer, check_columns
+from .gaussians import Gaussians
 
 LEAST_ROWS = 4  # per cluster that is tried: a silhouette of single rows says nothing
 TIE = 1e-12
 DIGITS = 9  # the last bits of a product depend on which rows stand in one block; sets must not
-
-
-@dataclass(frozen=True)
-class Gaussians:
-    """Clusters as a mixture; those of k-means as equal round components, so that both answer alike."""
-
-    log_weights: Array  # (g,)
-    means: Array  # (g, r)
-    factors: Array  # (g, r) square roots of precisions by axis, or (g, r, r) their Cholesky factors
-
-    def log_joint(self, Z: Array) -> Array:
-        """(n, g) log weight and density, up to what all of them share."""
-        joint = np.empty((len(Z), len(self.means)))
-        for j, (mean, factor) in enumerate(zip(self.means, self.factors, strict=True)):
-            white = (Z - mean) * factor if factor.ndim == 1 else (Z - mean) @ factor
-            diagonal = factor if factor.ndim == 1 else np.diag(factor)
-            joint[:, j] = self.log_weights[j] + np.log(diagonal).sum() - 0.5 * np.square(white).sum(axis=1)
-        return joint
-
-    def assign(self, Z: Array) -> Array:
-        """(n,) the likeliest."""
-        return np.asarray(self.log_joint(Z).argmax(axis=1))
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from sklearn.mixture import GaussianMixture
 from ..core import Array, Evaluation, InputError
 from ..core.rows import blocks
 from .contract import BaseSlicer, check_columns
+from .gaussians import Gaussians, likeliest
 
 LEAST_ROWS = 4  # per component: a mixture of single rows is not one
 
@@ -88,21 +89,8 @@ class Gmm(BaseSlicer):
     def membership(self, evaluation: Evaluation) -> Array:
         X = self.matrix(evaluation)
         check_columns(X, len(self.centre_), "method `gmm`")
+        mixture = Gaussians(self.log_weights_, self.means_, self.precisions_)
         posterior = np.empty((len(X), len(self.means_)))
         for rows, block in blocks(X):
-            posterior[rows] = self._posterior((block - self.centre_) @ self.axes_)
-        if not self.hard:
-            return posterior
-        nearest: Array = posterior.argmax(axis=1)[:, None] == np.arange(posterior.shape[1])
-        return nearest.astype(np.float64)
-
-    def _posterior(self, reduced: Array) -> Array:
-        """(n, s) responsibilities, from the precision factors."""
-        log_joint = np.empty((len(reduced), len(self.means_)))
-        for j, (mean, factor) in enumerate(zip(self.means_, self.precisions_, strict=True)):
-            white = (reduced - mean) @ factor
-            log_joint[:, j] = self.log_weights_[j] + np.log(np.diag(factor)).sum() - 0.5 * (white**2).sum(axis=1)
-        log_joint -= log_joint.max(axis=1, keepdims=True)
-        joint = np.exp(log_joint)
-        posterior: Array = np.minimum(joint / joint.sum(axis=1, keepdims=True), 1.0)
-        return posterior
+            posterior[rows] = mixture.posterior((block - self.centre_) @ self.axes_)
+        return likeliest(posterior) if self.hard else posterior

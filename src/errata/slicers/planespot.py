@@ -23,6 +23,7 @@ from sklearn.neighbors import NearestNeighbors
 from ..core import Array, Evaluation, InputError, State
 from ..core.rows import blocks
 from .contract import BaseSlicer, check_columns
+from .gaussians import Gaussians, likeliest
 
 LEAST_ROWS = 4  # per component: a mixture of single rows is not one
 TSNE_INPUT = 50  # principal components that t-SNE and its neighbours read
@@ -185,15 +186,8 @@ class Planespot(BaseSlicer):
 
     def _weights(self, features: Array) -> Array:
         """(n, components) posteriors, or 1 for the likeliest."""
-        mixture = GaussianMixture(len(self.means_), covariance_type=self.covariance)
-        mixture.weights_, mixture.means_ = np.exp(self.log_weights_), self.means_
-        mixture.precisions_cholesky_ = self.precisions_
-        mixture.covariances_ = self.precisions_  # only looked for, to see whether it is fitted
-        posterior: Array = mixture.predict_proba(features)
-        if self.hard:
-            likeliest: Array = posterior.argmax(axis=1)[:, None] == np.arange(len(self.means_))
-            return likeliest.astype(np.float64)
-        return np.clip(np.round(posterior, DIGITS), 0.0, 1.0)
+        posterior = Gaussians(self.log_weights_, self.means_, self.precisions_).posterior(features)
+        return likeliest(posterior) if self.hard else np.round(posterior, DIGITS)
 
     def to_state(self) -> State:
         if not isinstance(self.reducer, str):
