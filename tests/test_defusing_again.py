@@ -178,6 +178,18 @@ def test_where_training_pictures_are_all_right_validation_pictures_tell_what_is_
     assert ended.facts["novelty"]["among"] == "training"
 
 
+def test_where_no_picture_is_wrong_all_mistakes_are_new(tmp_path, monkeypatch):
+    """There are no neighbours to show, and the page says so."""
+    learnt, model = digits.parts()[0], digits.classifier()
+    monkeypatch.setattr(digits, "classifier", lambda: model)
+    right = digits.said(learnt[0]) == learnt[1]
+    monkeypatch.setattr(digits, "parts", lambda: ((learnt[0][right], learnt[1][right]), None, None))
+    found = digits.go_on(tmp_path / "run", oracle=sources)
+    assert found.stage == "corrected"
+    assert found.facts["novelty"] == {"known": 0, "of": int(right.sum()), "among": "training"}
+    assert f"gets none of {right.sum()} training pictures wrong" in to_html(load_run(found.folder))
+
+
 def test_pictures_of_another_split_are_disturbed(ended, tmp_path, monkeypatch):
     """Mistakes come from them; the VAE has learnt from the training pictures all the same."""
     learnt, held, kept = digits.parts()

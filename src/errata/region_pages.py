@@ -36,7 +36,7 @@ def load_run(folder: str | Path) -> RegionRun:
         comparison=told and Comparison.from_json(told["comparison"]),
         baseline=Comparison.from_json(told["baseline"]) if told and told["baseline"] else None,
         told=told and {**told["facts"], "labels": told["asked"]["labels"]},
-        near=run.load("novelty").arrays["pictures"] if told and run.has("novelty") else None,
+        near=run.load("novelty").arrays.get("pictures") if told and run.has("novelty") else None,
         map=run.load("map").arrays if run.has("map") else None,
     )  # fmt: skip
 

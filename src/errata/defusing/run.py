@@ -76,9 +76,8 @@ def defuse(
 
     prepare: from pixels in [0, 1] to what the classifier takes, as it was trained. oracle: labels pictures; left out,
     people do, and the run stops until every sample has a label (partly: some have). votes: theirs; left out, what they
-    said in `errata serve`. validation: chooses the
-    strength; left out, a tenth of `train` does. test: rows that nothing is chosen by. vae: one that is trained already,
-    such as another run's; left out, one of `architecture` is trained.
+    said in `errata serve`. validation: chooses the strength; left out, a tenth of `train` does. test: rows that nothing
+    is chosen by. vae: one that is trained already, such as another run's; left out, one of `architecture` is trained.
     """
     job = search.begin(
         folder, Classifier(model, prepare), train, settings or Settings(),
