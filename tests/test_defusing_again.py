@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 
 import numpy as np
@@ -176,6 +177,20 @@ def test_where_training_pictures_are_all_right_validation_pictures_tell_what_is_
     np.testing.assert_array_equal(near["pictures"][..., 0], held[0][near["nearest"]])
     assert f"one of {len(wrong)} validation pictures" in to_html(load_run(found.folder))
     assert ended.facts["novelty"]["among"] == "training"
+
+
+def test_what_further_training_does_alone_is_told_of_no_strength_that_is_felt(ended, tmp_path):
+    folder = shutil.copytree(ended.folder, tmp_path / "again")
+    words = r"Further training alone, .* takes accuracy on samples of regions from (.*?) to (.*?)\."
+    found = digits.go_on(folder, oracle=sources, settings=asking(strengths=(1.0, 0.0)))
+    facts = found.comparison.facts
+    told = re.search(words + "</p>", to_html(load_run(folder)))
+    assert told is not None
+    assert [float(one.rstrip("%")) / 100 for one in told.groups()] == [
+        pytest.approx(rate, abs=6e-4) for rate in (facts["before"]["regions"], facts["curve"][1]["regions"])
+    ]
+    digits.go_on(folder, oracle=sources, settings=asking(strengths=(1.0, 1e-6)))
+    assert re.search(words, to_html(load_run(folder))) is None
 
 
 def test_where_no_picture_is_wrong_all_mistakes_are_new(tmp_path, monkeypatch):
