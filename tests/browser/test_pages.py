@@ -407,8 +407,8 @@ def test_an_answer_waits_for_a_token_and_not_for_ever(open_page: Open, home: tup
 
 def test_undo_before_the_answer_arrived_leaves_nothing(open_page: Open, home: tuple[str, Records]) -> None:
     page = open_page(home[0] + "/annotate/s1")
+    page.route("**/api/annotations", lambda route: route.abort())  # long before it is needed: it takes a while to hold
     name_oneself(page, "Ada")
-    page.route("**/api/annotations", lambda route: route.abort())
     page.keyboard.press("1")
     expect(page.locator(".saved")).to_contain_text("Not saved: cat.")
     page.keyboard.press("u")

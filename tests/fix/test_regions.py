@@ -145,9 +145,9 @@ def test_no_strength_is_refused():
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"shown": 0}, "`shown` must be at least 1; got 0"),
-        ({"testing": 0}, "`testing` must be at least 1"),
-        ({"rho": 1.0}, r"`rho` must lie in \[0, 1\); got 1.0"),
+        ({"shown": 0}, "`shown` must be a whole number, at least 1; got 0"),
+        ({"testing": 0}, "`testing` must be a whole number, at least 1"),
+        ({"rho": 1.0}, r"`rho` must be a finite number, in \[0, 1\); got 1.0"),
         ({"selection": "best"}, "`selection` is `no-harm` or `validation`; got 'best'"),
     ],
 )
