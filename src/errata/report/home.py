@@ -36,7 +36,10 @@ KEYS = (
 SERVED_KEYS = (
     ("a r", "accept, reject the slice"),
     ("m e o", "merge it, give it another name, a note"),
-    ("1 to 9", "Annotate: the class; 0 none of the above; i x in, out"),
+    (
+        "digits",
+        "Annotate: the class, as its button says; 0 or n none of the above; i x in, out; j on to the next slice",
+    ),
     ("u s", "Annotate: undo, skip; d the first field of a questionnaire"),
 )
 

@@ -25,7 +25,7 @@ NOTHING = 1e-9  # a strength that teaches nothing of regions; a network without 
 FORMS = {"misclassified": "confirmed", "classified well": "not", "no common label": "few", "not labelled": "few"}
 KEYS = (("?", "this list"), ("j k", "next, previous region"))
 SERVED_KEYS = (
-    ("1 to 9", "the class; 0 none of the above"),
+    ("digits", "the class, as its button says; 0 or n none of the above"),
     ("g", "the sheet: the classifier is right"),
     ("u s", "undo, skip"),
 )
