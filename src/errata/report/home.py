@@ -36,10 +36,7 @@ KEYS = (
 SERVED_KEYS = (
     ("a r", "accept, reject the slice"),
     ("m e o", "merge it, give it another name, a note"),
-    (
-        "digits",
-        "Annotate: the class, as its button says; 0 or n none of the above; i x in, out; j on to the next slice",
-    ),
+    ("digits", "Annotate: the class, as its button says; 0 or n none of the above; i x in, out; j the next slice"),
     ("u s", "Annotate: undo, skip; d the first field of a questionnaire"),
 )
 
