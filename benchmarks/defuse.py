@@ -31,6 +31,7 @@ from torch.nn import functional
 
 from errata.bench.tables import data_folder
 from errata.defusing import Settings, defuse
+from errata.defusing.settings import value_of
 from errata.generate.distil import distil
 from errata.generate.identify import Classifier, Noise, identify
 from errata.generate.vae import Architecture, fitting, new_vae
@@ -295,7 +296,7 @@ def main() -> None:
     parser.add_argument("what", choices=[*STUDIES, "time", "mixture"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of the settings, as JSON")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="one of the settings")
     parser.add_argument("--published", action="store_true", help="the paper's settings instead of ours")
     parser.add_argument("--output", type=Path, default=Path("bench-results"))
     asked = parser.parse_args()
@@ -307,7 +308,7 @@ def main() -> None:
         return
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     study = STUDIES[asked.what]()
-    changed = {key: json.loads(value) for key, _, value in (one.partition("=") for one in asked.set)}
+    changed = {key: value_of(key, value) for key, _, value in (one.partition("=") for one in asked.set)}
     base = Settings.as_published() if asked.published else study.settings
     study = replace(study, settings=replace(base, **changed))
     begun = time.perf_counter()

@@ -116,6 +116,7 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("--output", type=Path, default=Path("bench-results/people"))
     parser.add_argument("--strengths", type=float, nargs="+", default=[1e-10, 1e-2, 1.0, 10.0])
+    parser.add_argument("--tune-lr", type=float, default=Settings().tune_lr)
     asked = parser.parse_args()
     folder, began = asked.output, time.perf_counter()
     answers = None if folder.exists() else unlabelled(asked.run, folder)  # labelled before: gone on with
@@ -124,7 +125,8 @@ def main() -> None:
         if answers is not None:
             labelled(browser, folder, answers)
             print(f"{len(answers)} regions labelled by two people: {time.perf_counter() - began:.0f} s", flush=True)
-        settings = Settings(**{**load_run(asked.run).facts["settings"], "strengths": tuple(asked.strengths)})
+        changed = {"strengths": tuple(asked.strengths), "tune_lr": asked.tune_lr}
+        settings = Settings(**{**load_run(asked.run).facts["settings"], **changed})
         found = corrected(folder, asked.run.with_suffix(".safetensors"), settings)
         print(found.words)
         for change in found.comparison.changes[:2]:

@@ -58,6 +58,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "mine.py").write_text(MINE)
     save_file(digits.classifier().state_dict(), folder / "w.safetensors")
     (folder / "nothing.npz").touch()
+    np.savez(folder / "bare.npz", images=np.zeros((5, 8, 8), np.uint8), labels=np.zeros(0, int))
     np.savez(folder / "large.npz", images=np.zeros((5, 9, 9), np.uint8), labels=np.zeros(5, int))
     return folder
 
@@ -91,6 +92,7 @@ def defuse(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         (["-o", "x", "--test", "nothing.npz"], "`nothing.npz` cannot be read as .npz"),
         (["-o", "x", "--set", "split=test"], "test rows prove"),
         (["-o", "x", "--vae", "none"], "is no folder that `errata defuse` began"),
+        (["-o", "x", "--test", "bare.npz"], "`bare.npz` must have one label a picture; got (0,) for 5 pictures"),
         (["-o", "x", "--test", "large.npz"], "pictures of (9, 9"),
         (["-o", "x", "--test", "none.npz"], "is no file"),
         (["-o", "x", "--weights", "held.npz"], "does not fit the classifier"),

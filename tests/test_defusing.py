@@ -416,6 +416,7 @@ NINE = np.zeros((3, 9, 8), np.uint8), np.zeros(3, int)
         ({"settings": replace(QUICK, split="validation")}, "`split` is `validation`, and there are no such pictures"),
         ({"class_names": ("low",)}, "there are 1 class names, and the classifier tells 2 apart; name each"),
         ({"class_names": ("a", "b", "c")}, "there are 3 class names, and the classifier tells 2 apart"),
+        ({"model": nn.Flatten()}, "the classifier has no weights that can be tuned"),
         ({"architecture": replace(SHAPE, width=9)}, r"the VAE is for pictures of \(8, 9, 1\).* has \(8, 8, 1\)"),
     ],
 )

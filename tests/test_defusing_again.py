@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed: nothing is generated")
 
+import torch
+from torch import nn
 
 import digits
 from errata.core import InputError
@@ -81,6 +84,35 @@ def test_a_correction_that_was_cut_short_is_made_again(ended, tmp_path, monkeypa
     assert state_fingerprint(found.model) == state_fingerprint(ended.model)
 
 
+def test_neighbours_of_another_correction_are_not_shown(ended, tmp_path):
+    """They were written, and the run was killed before the word of their own correction was."""
+    folder = shutil.copytree(ended.folder, tmp_path / "again")
+    assert load_run(folder).near is not None
+    run = Run(folder)
+    kept = run.load("novelty")
+    run.save("novelty", replace(kept, facts={**kept.facts, "samples": 1}))
+    assert load_run(folder).near is None
+    assert "the nearest known mistake" not in to_html(load_run(folder))
+
+
+def test_a_network_of_half_precision_is_corrected_and_kept(ended, tmp_path, monkeypatch):
+    class Half(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = digits.classifier().to(torch.bfloat16)
+
+        def forward(self, x):
+            return self.inner(x.to(torch.bfloat16)).float()
+
+    half = Half()
+    monkeypatch.setattr(digits, "classifier", lambda: half)
+    vae = Vae.from_state(Run(ended.folder).load("vae"))
+    found = digits.go_on(tmp_path / "run", vae=vae, oracle=sources)
+    assert found.stage == "corrected"
+    assert {value.dtype for value in found.model.parameters()} == {torch.bfloat16}
+    assert state_fingerprint(found.model) == Run(found.folder).read("correction")["model"]
+
+
 def test_a_correction_whose_word_is_lost_is_made_again(ended, tmp_path):
     """As the sentence says that names it."""
     folder = shutil.copytree(ended.folder, tmp_path / "again")
@@ -149,6 +181,8 @@ def test_the_generator_of_another_run_is_used_again(ended, tmp_path, monkeypatch
             np.testing.assert_array_equal(ours.load(name).arrays[key], value)
     assert ours.about["settings"]["latent"] == vae.architecture.latent
     assert ours.read("vae-told") == theirs.read("vae-told")
+    again = digits.go_on(tmp_path / "run", oracle=sources, settings=asking(latent=3))  # it has its own by now
+    assert again.comparison == found.comparison
 
 
 def test_a_correction_that_harms_says_so(ended, tmp_path):

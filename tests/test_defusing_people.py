@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed: nothing is generated")
@@ -16,7 +17,7 @@ import digits
 from errata.app import Annotation
 from errata.core import InputError
 from errata.core.regions import Regions
-from errata.defusing import correction
+from errata.defusing import Settings, correction
 from errata.region_pages import Watched, opened, people_say
 from errata.report.regions import page
 from errata.store import Run
@@ -85,6 +86,29 @@ def test_a_served_result_tells_that_answers_have_changed_since(folder):
     assert "Answers have changed since" in told
     pairs = [re.findall(r"(r\d+), and the nearest known mistake", text) for text in (before, told)]
     assert pairs[0] == pairs[1] == wrong[:10]
+
+
+def test_people_label_after_an_oracle_has(folder):
+    """Pages then tell what people say, and again what the oracle says when it is asked last."""
+    blind = lambda pictures: np.full(len(pictures), -1)  # noqa: E731
+    assert digits.go_on(folder, oracle=blind).stage == "nothing to correct"
+    with opened(folder) as records:
+        watched = Watched(folder, records)
+        assert {one.verdict for one in watched().judged} == {"no common label"}
+        assert digits.go_on(folder).stage == "corrected"
+        assert "misclassified" in {one.verdict for one in watched().judged}
+        say(records, "Ann", dict.fromkeys(watched().names, 3))
+        assert {one.label for one in watched().judged} == {3}
+
+
+def test_a_run_without_samples_is_opened_again_with_other_settings(tmp_path):
+    """Of its correction, which there is none of."""
+    folder = tmp_path / "run"
+    settings = {**digits.QUICK, "least": 0.99}
+    assert digits.go_on(folder, settings=Settings(**settings)).stage == "no regions"
+    opened(folder).close()
+    assert digits.go_on(folder, settings=Settings(**{**settings, "tune_lr": 0.5})).stage == "no regions"
+    opened(folder).close()
 
 
 def test_before_there_are_samples_there_is_nothing_to_label(folder):

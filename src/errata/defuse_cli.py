@@ -29,7 +29,7 @@ def defuse(
         str | None, typer.Option(metavar=FUNCTION, help="Labels pictures; left out, people do, in `errata serve DIR`.")
     ] = None,
     vae: Annotated[Path | None, typer.Option(metavar="DIR", help="Another run, whose generator is used again.")] = None,
-    partly: Annotated[bool, typer.Option("--partly", help="Go on though some regions have no label.")] = False,
+    partly: Annotated[bool, typer.Option("--partly", help="Go on though some samples have no label.")] = False,
     published: Annotated[bool, typer.Option("--published", help="The paper's settings instead of ours.")] = False,
     sets: Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="One of the settings.")] = [],  # noqa: B006
     device: Annotated[str | None, typer.Option(help="Left out: a GPU where there is one.")] = None,

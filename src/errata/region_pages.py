@@ -36,9 +36,15 @@ def load_run(folder: str | Path) -> RegionRun:
         comparison=told and Comparison.from_json(told["comparison"]),
         baseline=Comparison.from_json(told["baseline"]) if told and told["baseline"] else None,
         told=told and {**told["facts"], "labels": told["asked"]["labels"]},
-        near=run.load("novelty").arrays.get("pictures") if told and run.has("novelty") else None,
+        near=_near(run, told),
         map=run.load("map").arrays if run.has("map") else None,
     )  # fmt: skip
+
+
+def _near(run: Run, told: Mapping[str, Any] | None) -> Any:
+    """Known mistakes that are nearest, where they are those of this correction."""
+    found = run.load("novelty") if told and run.has("novelty") else None
+    return found.arrays.get("pictures") if found and told and found.facts == told["facts"]["novelty"] else None
 
 
 def _judged(run: Run, ids: Sequence[str], predictions: Any) -> tuple[Judged, ...]:
@@ -67,7 +73,8 @@ def fingerprint(run: Run) -> str:
     """Of the samples: an answer is about them, and about no others."""
     digest = hashlib.blake2b(digest_size=16)
     path = run.folder / "samples.safetensors"
-    digest.update(path.read_bytes() if path.is_file() else repr(sorted(run.about.items())).encode())
+    begun = sorted((name, value) for name, value in run.about.items() if name != "correction")
+    digest.update(path.read_bytes() if path.is_file() else repr(begun).encode())
     return digest.hexdigest()
 
 
@@ -142,7 +149,8 @@ class Watched:
 
     def __call__(self) -> RegionRun:
         told = self.stored()
-        if self.run.has("votes") or not told.names:  # labelled by an oracle: what people say is kept beside it
+        by_oracle = self.run.has("judged-by") and self.run.read("judged-by") == "oracle"
+        if by_oracle or not told.names:  # what people say is kept beside it
             return told
         said, rho = people_say(self.records, self.run), told.facts["settings"]["rho"]
         return replace(told, judged=judge(list(told.names), said, told.predictions, rho))

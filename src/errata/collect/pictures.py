@@ -31,6 +31,8 @@ def read_pictures(path: str | Path) -> tuple[Array, Array, tuple[str, ...] | Non
     images, labels = readers[path.suffix](path)
     if images.ndim not in (3, 4) or not images.size:
         raise InputError(f"`{path}` must have pictures (n, h, w) or (n, h, w, 3), and one of them; got {images.shape}")
+    if labels.shape != images.shape[:1]:
+        raise InputError(f"`{path}` must have one label a picture; got {labels.shape} for {len(images)} pictures")
     labels = _whole(labels, path) if labels.dtype.kind == "f" else labels
     if labels.dtype.kind in "iu":
         return images, labels.astype(np.int64), None

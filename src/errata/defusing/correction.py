@@ -256,7 +256,9 @@ def loaded(job: Job) -> nn.Module:
 
 def keep(job: Job, model: nn.Module, near: dict[str, Array], told: dict[str, Any]) -> None:
     """Last the word that it is done, with the model's fingerprint: a model that it is not about is known by that."""
-    weights = {name: value.detach().cpu().numpy() for name, value in model.state_dict().items()}
+    values = {name: value.detach().cpu() for name, value in model.state_dict().items()}
+    # NumPy has no bfloat16; float32 holds all of it, and the network takes it back as its own.
+    weights = {name: (one.float() if one.dtype == torch.bfloat16 else one).numpy() for name, one in values.items()}
     job.run.save("corrected", State("model", {}, weights))
     job.run.save("novelty", State("novelty", told["facts"]["novelty"], near))
     job.run.write("correction", {**told, "model": state_fingerprint(model)})

@@ -79,6 +79,7 @@ def defuse(
     said in `errata serve`. validation: chooses the strength; left out, a tenth of `train` does. test: rows that nothing
     is chosen by. vae: one that is trained already, such as another run's; left out, one of `architecture` is trained.
     """
+    vae = vae or search.handed_in(folder)
     job = search.begin(
         folder, Classifier(model, prepare), train, settings or Settings(),
         others=(("validation", validation), ("test", test)), architecture=architecture, vae=vae,
@@ -96,6 +97,7 @@ def defuse(
     drawn_map(job, vae, mistakes, regions)
     judged = correction.judged(job, regions, samples, oracle, votes)
     job.run.write("judged", [one.to_json() for one in judged])
+    job.run.write("judged-by", "people" if oracle is None else "oracle")
     found = _Found(vae, mistakes, regions, samples, judged)
     waiting = sum(one.samples < samples[1].shape[1] for one in judged)
     if waiting and not (partly and any(one.samples for one in judged)):

@@ -18,7 +18,7 @@ from ..core.regions import Mistakes, Regions
 from ..generate.distil import distil
 from ..generate.identify import Classifier, Noise, identify, predicted
 from ..generate.vae import Architecture, Vae, drawn, encoded, fitting, lower_bound, new_vae
-from ..store import Run
+from ..store import Run, is_run
 from ..tensors import checked_pictures, device_of, evaluating, moved, pixels_of, state_fingerprint
 from ..train import fit_vae
 from .settings import Settings
@@ -68,6 +68,8 @@ def begin(
 ) -> Job:
     """Check what would only fail after hours, or succeed and mean nothing; then begin the folder, or open it."""
     images, labels = checked_set("train", train)
+    if not any(value.is_floating_point() for value in classifier.model.parameters()):
+        raise InputError("the classifier has no weights that can be tuned; give a network that has parameters")
     device = device_of(classifier.model) if device is None else device  # the VAE works where the classifier does
     names = _classes(classifier, images, labels, class_names, device)
     sets = {"train": (images, labels)}
@@ -198,6 +200,14 @@ def fingerprint(images: Array, labels: Array) -> str:
         digest.update(f"{array.dtype}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
+
+
+def handed_in(folder: str | Path) -> Vae | None:
+    """The generator of another run that this one was begun with."""
+    if not is_run(folder):
+        return None
+    run = Run(folder)
+    return Vae.from_state(run.load("vae")) if run.about.get("vae") and run.has("vae") else None
 
 
 def check_stages(job: Job) -> None:

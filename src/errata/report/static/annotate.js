@@ -73,15 +73,16 @@ function recent(entry) {
 }
 
 async function undo() {
-  const entry = state.given.pop();
+  const entry = state.given.pop(), now = state.load;
   if (!entry) return;
   try {
     await entry.saving;
     outbox.drop(entry); // what was never saved is only forgotten
     if (entry.saved) await takeBack(entry);
+    if (now !== state.load) return; // somebody else's rows by now
     state.at -= 1; state.done -= 1; one(".recent").firstElementChild?.remove();
     one(".saved").textContent = `Taken back: ${entry.said}.`; show(); refreshSoon();
-  } catch (error) { state.given.push(entry); one(".saved").textContent = `Not taken back: ${error.message}`; }
+  } catch (error) { if (now === state.load) state.given.push(entry); one(".saved").textContent = `Not taken back: ${error.message}`; }
 }
 
 async function takeBack(entry) {
@@ -136,7 +137,9 @@ function words(answer) {
 
 // The list of queues: in which of them a person has been.
 async function been() {
-  const answer = await fetch(`/api/answered?${new URLSearchParams({ person: named() })}`), told = answer.ok ? await answer.json() : {};
+  const person = named();
+  const told = await fetch(`/api/answered?${new URLSearchParams({ person })}`).then((answer) => answer.ok ? answer.json() : {}).catch(() => ({}));
+  if (person !== named()) return;
   for (const place of document.querySelectorAll("[data-mine]")) {
     const count = told[place.dataset.mine];
     place.textContent = count ? `, ${count} ${count === 1 ? "answer" : "answers"} of yours` : "";
