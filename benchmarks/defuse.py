@@ -56,6 +56,13 @@ class Study:
     oracle_epochs: int
 
 
+def mnist_network() -> nn.Module:
+    layers: list[nn.Module] = []
+    for inside in (1, 64, 64):
+        layers += [nn.Conv2d(inside, 64, 4, 2, 1), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(576, 256), nn.ReLU(), nn.Linear(256, 10))
+
+
 def mnist() -> Study:
     with np.load(data_folder() / "mnist.npz", allow_pickle=False) as file:
         train, test = (file["x_train"], file["y_train"]), (file["x_test"], file["y_test"])
@@ -67,10 +74,7 @@ def mnist() -> Study:
     def classifier(seed: int, device: str) -> nn.Module:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            layers: list[nn.Module] = []
-            for inside in (1, 64, 64):
-                layers += [nn.Conv2d(inside, 64, 4, 2, 1), nn.ReLU()]
-            model = nn.Sequential(*layers, nn.Flatten(), nn.Linear(576, 256), nn.ReLU(), nn.Linear(256, 10))
+            model = mnist_network()
         one = (train[0][:2], train[1][:2])
         given = {"prepare": prepare, "epochs": 1, "batch": 64, "device": device, "seed": seed}
         return tune_beside(model, train, one, strength=0.0, validation=validation, **given)[0]

@@ -11,25 +11,20 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from playwright.sync_api import expect, sync_playwright
 from safetensors.torch import load_file
-from torch import nn
 
-from defuse import mnist
+from defuse import mnist, mnist_network
 from errata.core.labelled import NONE
 from errata.defusing import Settings, defuse
 from errata.region_pages import load_run
 from errata.store import Run
+from served import Serving
 
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 STAGES = ("defuse", "vae", "vae-told", "mistakes", "regions", "samples", "map")
@@ -51,17 +46,6 @@ def slipping(answers: Answers, seed: int = 0) -> Answers:
     chance = np.random.default_rng(seed)
     return {id: [int(chance.integers(10)) if chance.random() < SLIPS else one for one in row]
             for id, row in answers.items()}  # fmt: skip
-
-
-@contextmanager
-def served(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    command = [sys.executable, "-m", "errata", "serve", str(folder), "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().strip().rstrip("/"), process
-        finally:
-            process.kill()
 
 
 def label(page: Any, address: str, name: str, answers: Answers) -> None:
@@ -86,10 +70,12 @@ def label(page: Any, address: str, name: str, answers: Answers) -> None:
 def labelled(browser: Any, folder: Path, answers: Answers) -> None:
     """Ann and Ben; the server dies when Ann is halfway."""
     half = dict(list(answers.items())[: len(answers) // 2])
-    with served(folder) as (address, process):
+    with Serving(folder) as server:
+        address = server.address
         label(browser.new_page(), address, "Ann", half)
-        process.send_signal(signal.SIGKILL)
-    with served(folder) as (address, _):
+        server.end()
+    with Serving(folder) as server:
+        address = server.address
         label(browser.new_page(), address, "Ann", {id: row for id, row in answers.items() if id not in half})
         label(browser.new_page(), address, "Ben", slipping(answers))
         page = browser.new_page(viewport={"width": 1440, "height": 900})
@@ -100,10 +86,7 @@ def labelled(browser: Any, folder: Path, answers: Answers) -> None:
 def corrected(folder: Path, weights: Path, settings: Settings) -> Any:
     """From the stored labels alone."""
     study = mnist()
-    layers: list[nn.Module] = []
-    for inside in (1, 64, 64):
-        layers += [nn.Conv2d(inside, 64, 4, 2, 1), nn.ReLU()]
-    model = nn.Sequential(*layers, nn.Flatten(), nn.Linear(576, 256), nn.ReLU(), nn.Linear(256, 10))
+    model = mnist_network()
     model.load_state_dict(load_file(weights))
     return defuse(
         model, study.train, folder, validation=study.validation, test=study.test, prepare=study.prepare,
@@ -134,7 +117,8 @@ def main() -> None:
                 f"{change.name}, n = {change.n:,}: {change.before_rate:.1%} wrong before, {change.after_rate:.1%} after"
             )
         print("agreement:", found.facts["agreement"])
-        with served(folder) as (address, _):
+        with Serving(folder) as server:
+            address = server.address
             page = browser.new_page(viewport={"width": 1440, "height": 900})
             page.goto(f"{address}/result", wait_until="networkidle")
             expect(page.get_by_role("heading", name="Before and after")).to_be_visible()

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +20,7 @@ from errata.core.regions import Regions
 from errata.region_pages import load_run, people_say
 from errata.report.regions import to_html
 from errata.store import Run
+from served import Serving
 
 expect: Any = playwright.expect
 Open = Callable[..., Any]
@@ -35,18 +32,6 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
     found = digits.go_on(folder)
     assert found.stage == "to label"
     return folder
-
-
-@contextmanager
-def served(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """By the command, as a user starts it."""
-    command = [sys.executable, "-m", "errata", "serve", str(folder), "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().strip().rstrip("/"), process
-        finally:
-            process.kill()
 
 
 def truths(folder: Path) -> dict[str, int]:
@@ -78,13 +63,14 @@ def test_two_people_label_all_regions_and_the_run_goes_on(begun: Path, open_page
     """The server is killed in between; nothing that was saved is lost, and the correction starts from it."""
     answers = truths(begun)
     half = dict(list(answers.items())[: len(answers) // 2])
-    with served(begun) as (address, process):
+    with Serving(begun) as server:
+        address = server.address
         page = open_page(address)
         expect(page.locator("h1")).to_contain_text(f"{len(answers)} regions of {len(answers)} to label")
         label(page, address, "Ann", half)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    with served(begun) as (address, _):
+        server.end()
+    with Serving(begun) as server:
+        address = server.address
         rest = {id: digit for id, digit in answers.items() if id not in half}
         label(open_page(address), address, "Ann", rest)
         label(open_page(address), address, "Ben", answers)
@@ -103,7 +89,8 @@ def test_two_people_label_all_regions_and_the_run_goes_on(begun: Path, open_page
 
 
 def test_one_by_one_undo_and_what_others_said(begun: Path, open_page: Open) -> None:
-    with served(begun) as (address, _):
+    with Serving(begun) as server:
+        address = server.address
         page = open_page(f"{address}/annotate/r1")
         page.locator("#person").fill("Cy")
         page.locator("#person").press("Tab")
@@ -131,7 +118,8 @@ def test_one_by_one_undo_and_what_others_said(begun: Path, open_page: Open) -> N
 def test_one_region_after_the_other_and_where_people_differ(begun: Path, open_page: Open, tmp_path: Path) -> None:
     """`j` leads on when all samples have an answer, and not before; a dispute leads to the region it is about."""
     folder = shutil.copytree(begun, tmp_path / "run", ignore=shutil.ignore_patterns("records*"))
-    with served(folder) as (address, _):
+    with Serving(folder) as server:
+        address = server.address
         for name, digit in (("Dee", "3"), ("Eli", "4")):
             page = open_page(f"{address}/annotate/r1")
             page.locator("#person").fill(name)
@@ -168,7 +156,8 @@ def test_one_region_after_the_other_and_where_people_differ(begun: Path, open_pa
 def test_a_key_before_the_rows_have_come_answers_nothing(begun: Path, open_page: Open, tmp_path: Path) -> None:
     """Somebody else takes over while the server is slow: the first key would be about rows that are about to go."""
     folder = shutil.copytree(begun, tmp_path / "run", ignore=shutil.ignore_patterns("records*"))
-    with served(folder) as (address, _):
+    with Serving(folder) as server:
+        address = server.address
         page = open_page(f"{address}/annotate/r1")
         expect(page.locator(".count")).to_have_text("0 of 6 done")
         held: list[Any] = []
@@ -190,7 +179,8 @@ def test_a_key_before_the_rows_have_come_answers_nothing(begun: Path, open_page:
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 360)])
 def test_every_page_passes_an_accessibility_checker(begun: Path, open_page: Open, scheme: str, width: int) -> None:
-    with served(begun) as (address, _):
+    with Serving(begun) as server:
+        address = server.address
         for path in ("/", "/region/r1", "/annotate", "/annotate/r1", "/result"):
             page = open_page(address + path, color_scheme=scheme, viewport={"width": width, "height": 900})
             page.wait_for_load_state("networkidle")
