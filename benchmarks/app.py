@@ -20,8 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from errata.app import Records
 from errata.core import Audit
+from errata.people.records import Records
 from errata.report import to_html
 from served import Forked, audited, pictured, tiled
 

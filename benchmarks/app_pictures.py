@@ -18,11 +18,12 @@ import numpy as np
 from PIL import Image
 
 from errata import workflow
-from errata.app import Annotation, Decision, Drawing, Guess, Records
 from errata.app.server import create_app
+from errata.cli.serve import _questionnaire as questionnaire
 from errata.core import Audit
-from errata.core import hypothesis as guessing
-from errata.serve_cli import _questionnaire as questionnaire
+from errata.hypothesis import testing as guessing
+from errata.people.entries import Annotation, Decision, Drawing, Guess
+from errata.people.records import Records
 from served import Threaded
 
 CHROMIUM = "/usr/bin/chromium"

@@ -17,8 +17,8 @@ import numpy as np
 from sklearn.feature_selection import mutual_info_classif
 
 from errata.core import Evaluation, Source
-from errata.slicers.barlow import Barlow
-from errata.slicers.barlow_tree import threshold_information
+from errata.slicers.barlow.slicer import Barlow
+from errata.slicers.barlow.tree import threshold_information
 
 N, D, CHOSEN, RATE = 1_300, 2_048, 20, 0.2
 STRONG, WEAK = (1.0, 1.5), (0.3, 0.4, 0.5)  # shifts of planted features where the model fails, in standard deviations

@@ -28,7 +28,7 @@ from errata import Evaluation, Source
 from errata.bench.tables import data_folder
 from errata.core.leaves import Leaves
 from errata.slicers import make
-from errata.slicers.barlow import tree_statistics
+from errata.slicers.barlow.slicer import tree_statistics
 from errata.train import fit, fit_robust, network, outputs, robust_accuracy
 
 Array = np.ndarray

@@ -30,12 +30,13 @@ from torch import nn
 from torch.nn import functional
 
 from errata.bench.tables import data_folder
-from errata.defusing import Settings, defuse
-from errata.defusing.settings import value_of
-from errata.generate.distil import distil
-from errata.generate.identify import Classifier, Noise, identify
-from errata.generate.vae import Architecture, fitting, new_vae
-from errata.train import accuracy_of, fit, fit_vae, network, tune_beside
+from errata.defuse import Settings, defuse
+from errata.defuse.distil import distil
+from errata.defuse.identify import Classifier, Noise, identify
+from errata.defuse.settings import value_of
+from errata.defuse.vae import Architecture, fitting, new_vae
+from errata.defuse.vae_training import fit_vae
+from errata.train import accuracy_of, fit, network, tune_beside
 
 Array = np.ndarray
 Pictures = tuple[Array, Array]
@@ -278,7 +279,7 @@ def mixture() -> None:
     from sklearn.mixture import BayesianGaussianMixture
     from threadpoolctl import threadpool_limits
 
-    from errata.generate.mixture import fit_mixture
+    from errata.defuse.mixture import fit_mixture
 
     warnings.simplefilter("ignore")
     chance = np.random.default_rng(0)

@@ -20,10 +20,10 @@ from playwright.sync_api import expect, sync_playwright
 from safetensors.torch import load_file
 
 from defuse import mnist, mnist_network
-from errata.core.labelled import NONE
-from errata.defusing import Settings, defuse
-from errata.region_pages import load_run
-from errata.store import Run
+from errata.defuse import Settings, defuse
+from errata.defuse.judgements import load_run
+from errata.defuse.labels import NONE
+from errata.defuse.stages import Run
 from served import Serving
 
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]

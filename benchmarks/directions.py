@@ -24,9 +24,9 @@ from sklearn.svm import SVC
 
 from errata.core import Evaluation
 from errata.slicers.contract import build
-from errata.slicers.directions import Directions
-from errata.slicers.linear_svm import at_bound, solve
-from errata.slicers.svm_strength import balanced_accuracy
+from errata.slicers.directions.linear_svm import at_bound, solve
+from errata.slicers.directions.slicer import Directions
+from errata.slicers.directions.strength import balanced_accuracy
 
 D, AXES = 512, 40
 GRID = np.geomspace(1e-6, 1, 7)

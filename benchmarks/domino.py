@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
-from errata.slicers.domino_mixture import Mixture, Rows, Variance, Weights, maximise, run, sums_of
+from errata.slicers.domino.mixture import Mixture, Rows, Variance, Weights, maximise, run, sums_of
 
 N, D, COMPONENTS, STEPS, ROUNDS, MOST = 50_000, 128, 25, 20, 3, 1.5
 

@@ -20,7 +20,7 @@ import errata
 from bridge import kept
 from errata import Bridge, Evaluation
 from errata.bench.tables import data_folder
-from errata.slicers.directions import Directions
+from errata.slicers.directions.slicer import Directions
 from trained import Recipe, Seen, seen_by
 
 Array = np.ndarray

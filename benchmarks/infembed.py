@@ -28,10 +28,10 @@ import pandas as pd
 import errata
 from errata import Evaluation
 from errata.bench.tables import data_folder, decoded
-from errata.collect.influence_head import SOURCE, HeadInfluence, Options
 from errata.core.split import discover_mask
-from errata.slicers.infembed import Infembed
-from errata.slicers.infembed_rule import InfembedRule
+from errata.inputs.influence.head import SOURCE, HeadInfluence, Options
+from errata.slicers.infembed.rule import InfembedRule
+from errata.slicers.infembed.slicer import Infembed
 
 Array = np.ndarray
 TOP = 50  # opponents that are counted

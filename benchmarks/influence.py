@@ -27,8 +27,8 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from errata import collect, influence
-from errata.collect import HeadInfluence
-from errata.collect.influence_head import Options
+from errata.inputs import HeadInfluence
+from errata.inputs.influence.head import Options
 from errata.train.resnet import Block, ResNet18
 
 LEAST = {"head": 30, "layers": 3}

@@ -23,8 +23,8 @@ import uvicorn
 from PIL import Image
 
 from errata import workflow
-from errata.collect.media import ImageBytes, Texts
 from errata.core import Audit, Evaluation, Explanation
+from errata.inputs.media import ImageBytes, Texts
 
 DARK = 0.15  # of the rows, wrong four times in six; the others are wrong once in twenty
 
@@ -177,8 +177,8 @@ class Forked:
 
 
 def _run(audit: Audit, folder: Path, names: dict[str, str], taken: socket.socket) -> None:
-    from errata.app import Records
     from errata.app.server import create_app
+    from errata.people.records import Records
 
     with Records(folder, fingerprint=audit.evaluation.fingerprint, slices=names) as records:
         config = uvicorn.Config(create_app(audit, records), log_level="critical")

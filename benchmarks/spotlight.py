@@ -19,8 +19,8 @@ import tracemalloc
 import numpy as np
 
 from errata import Evaluation, audit
-from errata.slicers.spotlight import AdamSettings, published_sphere, recommended_sphere
-from errata.slicers.spotlight_reader import Reader
+from errata.slicers.spotlight.reader import Reader
+from errata.slicers.spotlight.slicer import AdamSettings, published_sphere, recommended_sphere
 from problems import planted, problems
 
 Array = np.ndarray

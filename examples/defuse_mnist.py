@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from errata.defusing import Settings, defuse
+from errata.defuse import Settings, defuse
 from errata.train import accuracy_of, tune_beside
 
 

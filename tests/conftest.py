@@ -1,4 +1,4 @@
-"""Shared by all tests: one thread per worker, and the benchmarks' problem generators."""
+"""Shared by all tests: one thread per worker, databases, and the helpers of `tests/support`."""
 
 import os
 import sys
@@ -8,3 +8,5 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")  # several test processes share two cores
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "benchmarks"), str(Path(__file__).parent)]
+
+pytest_plugins = ["support.databases"]

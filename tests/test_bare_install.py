@@ -124,7 +124,7 @@ def test_exams_that_train_name_what_they_lack_and_the_others_run(tmp_path: Path)
 
 MISSING = """
 import errata
-from errata.collect import from_torch
+from errata.inputs import from_torch
 from errata.core import MissingExtra
 
 class Model:
@@ -157,7 +157,7 @@ def test_a_model_without_torch_names_the_cure(tmp_path: Path) -> None:
 
 DRAWING = """
 from errata.core import MissingExtra
-from errata.generate import load_pipeline, walk
+from errata.draw import load_pipeline, walk
 assert walk([1.0, 0.0], [0.0, 1.0], (0.5,))[0, 1] < -0.7
 open("model_index.json", "w").write('{"_class_name": "KandinskyV22Pipeline"}')
 try:
@@ -178,7 +178,7 @@ def test_torch_is_not_imported_where_it_is_not_needed(folder: Path) -> None:
     """Importing torch takes seconds: the command must not pay for what it does not use."""
     count = "\nloaded = sorted({m.partition('.')[0] for m in sys.modules} & set(" + repr(OPTIONAL) + "))\n"
     check = f"{count}assert loaded == [], loaded\n"
-    done = python(f"import errata, errata.generate{check}{COMMAND}{check}", folder)
+    done = python(f"import errata, errata.draw{check}{COMMAND}{check}", folder)
     assert done.returncode == 0, done.stderr
     assert (folder / "audit").is_dir()
 

@@ -18,8 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import errata
-from errata import cli
 from errata.bench.recipes import RECIPES
+from errata.cli import audit as cli
+from errata.report import progress as bars_module
 
 N, D = 1000, 4
 SLICE_KEYS = {"id", "method", "name", "verdict", "threshold", "discover", "confirm", "beyond", "explained_by",
@@ -464,13 +465,13 @@ def test_the_bar_says_the_time_left_after_one_step(monkeypatch: pytest.MonkeyPat
     """However long a step takes: an epoch can be longer than the half minute that rich looks back on."""
     now, bars = [0.0], []
 
-    class Seen(cli.Progress):
+    class Seen(bars_module.Progress):
         def __init__(self, *columns: Any, **options: Any) -> None:
             super().__init__(*columns, **options, get_time=lambda: now[0])
             bars.append(self)
 
-    monkeypatch.setattr(cli, "Progress", Seen)
-    with cli.progress_bar() as progress:
+    monkeypatch.setattr(bars_module, "Progress", Seen)
+    with bars_module.progress_bar() as progress:
         progress("training", 0.0)
         now[0] = 60.0
         progress("training", 0.2)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from errata.bench import recipes
+from errata.cli.examples import EXAMPLES, Example, answer
 from errata.core import Audit, Evaluation, Overall, Slice
-from errata.demo import EXAMPLES, Example, answer
 
 N = 40
 GROUP = np.arange(N) < 10  # five of them are confirm rows

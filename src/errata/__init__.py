@@ -4,7 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-from .collect import (
+from .core import Audit, Captions, Comparison, ErrataError, Evaluation, InputError, Origin, Plan, Slice, Source
+from .explain import caption_candidates, draw_map, opponents, picture_features, reference_captions, relabel_candidates
+from .fix.workflow import correct, keep_apart, plan_prompts, plan_selection, plan_weights, recheck
+from .inputs import (
     Bridge,
     ClipSpace,
     ImageArrays,
@@ -21,26 +24,12 @@ from .collect import (
     load_influence,
     save_influence,
 )
-from .core import (
-    Audit,
-    Captions,
-    Comparison,
-    ErrataError,
-    Evaluation,
-    InputError,
-    Origin,
-    Plan,
-    Slice,
-    Source,
-)
-from .explain import caption_candidates, draw_map, opponents, picture_features, reference_captions, relabel_candidates
-from .mending import correct, keep_apart, plan_prompts, plan_selection, plan_weights, recheck
 from .slicers import SLICERS
 from .store import load_plan, save_plan
 from .workflow import Settings, apply, audit, load, save
 
 if TYPE_CHECKING:
-    from .defusing import defuse
+    from .defuse import defuse
 
 
 def __getattr__(name: str) -> Any:
@@ -49,7 +38,7 @@ def __getattr__(name: str) -> Any:
         from .core import require
 
         require("torch", "torch")
-        from .defusing import defuse
+        from .defuse import defuse
 
         return defuse
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

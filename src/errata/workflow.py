@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 
 from . import __version__, store
-from .collect import read
-from .collect.influence_head import NAME as INFLUENCE
-from .collect.influence_head import with_influence
 from .core import Array, Audit, Captions, Evaluation, InputError, Slice
-from .core.confirm import Candidate, Result, Settings, Trial, scope_mask, select, silence, test_all
+from .core.apply import apply, scoped
+from .core.confirm import Candidate, Result, Settings, Trial, select, silence, test_all
 from .core.errors import unknown
 from .core.membership import OVERLAP, jaccard
-from .core.overlap import same_rows
+from .core.same_rows import same_rows
 from .core.split import discover_mask
 from .explain import explain as explain_audit
+from .inputs import read
+from .inputs.influence.head import NAME as INFLUENCE
+from .inputs.influence.head import with_influence
 from .report import to_html
 from .slicers import Slicer, StandIn, knows_outcome, make, registry, restore
 
@@ -119,24 +120,6 @@ def default_methods(evaluation: Evaluation, options: Mapping[str, Any]) -> Seque
 def _has(evaluation: Evaluation, needs: frozenset[str]) -> bool:
     held = {name: getattr(evaluation, name) for name in needs}
     return all(value is not None and (not isinstance(value, Mapping) or bool(value)) for value in held.values())
-
-
-def apply(audit: Audit, evaluation: Evaluation) -> dict[str, Array]:
-    """Weights of the audit's frozen slices on any rows: slice id -> (n,). Labels only where a slice lies within one.
-
-    Slices that only the outcome defines (reason "unconfirmable", without a stand-in) are left out.
-    """
-    tasks = dict(evaluation.tasks())
-    weights: dict[tuple[str, str], Array] = {}
-    able = [item for item in audit.slices if item.column >= 0]
-    for item in able:
-        place = item.slicer, item.task
-        if place not in weights:
-            weights[place] = audit.slicers[item.slicer].membership(tasks.get(item.task, evaluation))
-    return {
-        item.id: _scoped(item.rule, tasks.get(item.task, evaluation), weights[item.slicer, item.task][:, item.column])
-        for item in able
-    }
 
 
 def load(folder: str | Path) -> Audit:
@@ -257,13 +240,8 @@ def _run(
 
 def _candidate(search: _Search, slicer: Any, weights: Array, j: int) -> Candidate:
     rule = slicer.rules_[j]
-    column = _scoped(rule, search.trial.evaluation, weights[:, j])
+    column = scoped(rule, search.trial.evaluation, weights[:, j])
     return Candidate(search.method, j, column, float(slicer.thresholds_[j]), rule, rule.get("side", "hard"))
-
-
-def _scoped(rule: Mapping[str, Any], evaluation: Evaluation, weights: Array) -> Array:
-    """(n,) no weight outside of what the rule speaks about."""
-    return weights * scope_mask(evaluation, rule["scope"]) if rule.get("scope") else weights
 
 
 def _fidelity(standin: Array, own: Array, confirm: Array) -> float:

@@ -13,10 +13,10 @@ import httpx
 import pytest
 
 from errata import workflow
-from errata.app import Records
 from errata.app.guard import LARGEST_BODY, Guard
 from errata.app.server import create_app
 from errata.core import Audit, InputError
+from errata.people.records import Records
 from served import Serving, audited, pictured
 
 TOKEN = "a-token-of-some-length"

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from asking import PAGE, Ask, opened, sentence
 
-from errata.app import Decision, Drawing, Records
 from errata.core import Audit
+from errata.people.entries import Decision, Drawing
+from errata.people.records import Records
 from errata.report import sentences
 from served import audited, pictured
+from support.asking import PAGE, Ask, opened, sentence
 
 
 @pytest.fixture(scope="module")

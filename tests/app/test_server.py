@@ -15,14 +15,15 @@ from urllib.parse import quote
 import httpx
 import numpy as np
 import pytest
-from asking import PAGE, Ask, opened, sentence
 from PIL import Image
 
-from errata.app import Records, Unavailable
-from errata.app.rows import MOST_DRAWN
-from errata.collect.media import ImageBytes
+from errata.app.members import MOST_DRAWN
 from errata.core import Audit, Evaluation
+from errata.inputs.media import ImageBytes
+from errata.people.database import Unavailable
+from errata.people.records import Records
 from served import audited, pictured, tiled, written
+from support.asking import PAGE, Ask, opened, sentence
 
 LOOP = [[-1.2, -1.2], [0.1, -1.2], [0.3, 0.4], [-0.2, 0.9], [-1.2, 0.2]]
 

@@ -12,11 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from errata import cli
-from errata.bench import settings, settings_cli, tables
+from errata.bench import settings, tables
 from errata.bench.own import from_file
-from errata.bench.settings_cli import as_table, read_table, trainer
 from errata.bench.tables import Table
+from errata.cli import audit as cli
+from errata.cli import bench_settings as settings_cli
+from errata.cli.bench_settings import as_table, read_table, trainer
 from errata.core import InputError
 
 N = 3000
@@ -119,7 +120,9 @@ def test_trained_models_and_their_representation(folder, bench):
 
 def test_the_bar_runs_forward_to_the_last_method(folder, bench, monkeypatch):
     heard = []
-    monkeypatch.setattr(cli, "progress_bar", lambda: nullcontext(lambda what, share: heard.append((what, share))))
+    monkeypatch.setattr(
+        "errata.report.progress.progress_bar", lambda: nullcontext(lambda what, share: heard.append((what, share)))
+    )
     assert bench(*OWN, *QUICK)[0] == 0
     shares = [share for _, share in heard]
     assert shares == sorted(shares)

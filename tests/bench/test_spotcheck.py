@@ -6,10 +6,10 @@ import sys
 import numpy as np
 import pytest
 
-from errata import cli
 from errata.bench import spotcheck
-from errata.bench.cli import as_table, expand
 from errata.bench.spotcheck import Exam, evaluation_of, run, screened
+from errata.cli import audit as cli
+from errata.cli.bench import as_table, expand
 from errata.core import Evaluation, InputError
 
 METHODS = ["gmm", "high-loss", "spotlight:as_published"]

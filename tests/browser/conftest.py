@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from errata.app import Records
 from errata.app.server import create_app
 from errata.core import Audit
+from errata.people.records import Records
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page is opened")
 

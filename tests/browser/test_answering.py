@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from errata.app import Records
-from errata.app.questions import Questionnaire
+from errata.app.questionnaire import Questionnaire
 from errata.core import Audit, Explanation
-from errata.explain import questionnaire
+from errata.people import questionnaire
+from errata.people.records import Records
 from served import audited, pictured
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page is opened")

@@ -11,10 +11,11 @@ import httpx
 import numpy as np
 import pytest
 
-from errata.app import Annotation, Records
-from errata.app.questions import Questionnaire
+from errata.app.questionnaire import Questionnaire
 from errata.core import Audit
-from errata.explain import questionnaire
+from errata.people import questionnaire
+from errata.people.entries import Annotation
+from errata.people.records import Records
 from errata.report import to_html
 from served import audited, pictured, written
 

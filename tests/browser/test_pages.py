@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from errata.app import Drawing, Records
 from errata.core import Audit
+from errata.people.entries import Drawing
+from errata.people.records import Records
 from errata.report import to_html
 from served import audited, pictured, written
 

@@ -14,13 +14,13 @@ playwright = pytest.importorskip("playwright.sync_api", reason="playwright is no
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
 
 # ruff: noqa: E402 - below what names the cure where a package is missing
-import digits
-from errata.app import Records
-from errata.core.regions import Regions
-from errata.region_pages import load_run, people_say
-from errata.report.regions import to_html
-from errata.store import Run
+from errata.defuse.judgements import load_run, people_say
+from errata.defuse.pages import to_html
+from errata.defuse.regions import Regions
+from errata.defuse.stages import Run
+from errata.people.records import Records
 from served import Serving
+from support import digits
 
 expect: Any = playwright.expect
 Open = Callable[..., Any]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from errata.core import Evaluation, InputError, MissingInput, RowView, Source
-from errata.core.rows import blocks
+from errata.core.blocks import blocks
 
 PROBS = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.25, 0.5, 0.25]])
 LABELS = np.array([0, 2, 2, 1])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from errata.core.membership import excess_order, fold, jaccard, threshold, thresholds
+from hypothesis import given
+from hypothesis import strategies as st
 
 
 def _set(*rows, n=10):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from errata.core import Evaluation
-from errata.core.overlap import same_rows
+from errata.core.same_rows import same_rows
 
 
 def rows(X, ids) -> Evaluation:

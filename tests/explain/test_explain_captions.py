@@ -13,8 +13,8 @@ from sklearn.metrics import average_precision_score
 
 import errata
 from errata.core import Captions, Evaluation, InputError, MissingExtra, Source
+from errata.core.captions import SHARES
 from errata.core.gaps import wilson
-from errata.core.hypothesis import SHARES
 from errata.explain import caption_candidates, explain, hyponyms, phrases, reference_captions
 from errata.explain.captions import Direction, caption_scores, mentions
 

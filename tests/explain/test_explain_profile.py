@@ -5,7 +5,7 @@ import pytest
 
 from errata.core import Evaluation
 from errata.explain import explain
-from errata.explain.columns import Column, Skipped, encode
+from errata.explain.encode import Column, Skipped, encode
 
 N = 400
 MEMBERS = np.arange(N) < 80

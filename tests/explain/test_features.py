@@ -19,8 +19,8 @@ from torch import nn  # noqa: E402  # only once torch is known to be there
 import errata  # noqa: E402
 from errata.core import Audit, InputError, Slice  # noqa: E402
 from errata.explain import explain  # noqa: E402
-from errata.explain.heat import PX as LARGEST  # noqa: E402
-from errata.explain.heat import address, overlaid, upsampled  # noqa: E402
+from errata.explain.thumbnails import PX as LARGEST  # noqa: E402
+from errata.explain.thumbnails import address, overlaid, upsampled  # noqa: E402
 from errata.tensors import Ball, Lens  # noqa: E402
 from errata.train import fit_robust, prepared, scaled  # noqa: E402
 

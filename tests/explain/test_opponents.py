@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import errata
-from errata.collect import HeadInfluence
 from errata.core import Evaluation, InputError, Source
 from errata.explain.opponents import _mean_cosine, can_explain, influence_on, profile
 from errata.explain.relabel import relabel_candidates
+from errata.inputs import HeadInfluence
 
 READS = Source(reads=frozenset({"label"}))
 

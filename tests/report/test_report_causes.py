@@ -8,7 +8,7 @@ import pytest
 import errata
 from errata.report import to_html
 from errata.report.causes import causes, coherence, relabel
-from errata.report.pictures import Pictures
+from errata.report.images import Pictures
 
 
 @pytest.fixture(scope="module")

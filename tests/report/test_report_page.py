@@ -9,8 +9,8 @@ import pytest
 from errata.core import Evaluation, Explanation, Overall
 from errata.report import marks, to_html
 from errata.report.home import SCRIPTS, Saved
+from errata.report.images import Pictures, data_address, is_small
 from errata.report.page import context
-from errata.report.pictures import Pictures, data_address, is_small
 
 EVIL = "<script>alert('x')</script>"
 

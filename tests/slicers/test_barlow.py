@@ -7,8 +7,8 @@ import pytest
 
 from errata.core import Evaluation, MissingInput, Source, State
 from errata.core.confirm import scope_mask
-from errata.slicers.barlow import Barlow, tree_statistics
-from errata.slicers.barlow_tree import grow, neighbour_information, threshold_information
+from errata.slicers.barlow.slicer import Barlow, tree_statistics
+from errata.slicers.barlow.tree import grow, neighbour_information, threshold_information
 from errata.slicers.contract import build, knows_outcome
 from errata.store import tensors
 
@@ -276,7 +276,7 @@ def test_seeds(monkeypatch):
     assert not np.array_equal(neighbour_information(X, failed, 0), neighbour_information(X, failed, 1))
     given_seeds = []
     monkeypatch.setattr(
-        "errata.slicers.barlow.neighbour_information",
+        "errata.slicers.barlow.slicer.neighbour_information",
         lambda X, failed, seed: given_seeds.append(seed) or np.zeros(X.shape[1]),
     )
     chosen(5, information="neighbours")

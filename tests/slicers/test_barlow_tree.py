@@ -2,18 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.feature_selection import mutual_info_classif
 from sklearn.tree import DecisionTreeClassifier
 
 from errata.core.leaves import Leaves, count_leaves
-from errata.slicers.barlow_tree import (
-    best_splits,
-    grow,
-    neighbour_information,
-    threshold_information,
-)
+from errata.slicers.barlow.tree import best_splits, grow, neighbour_information, threshold_information
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 # --- the paper's numbers ---------------------------------------------------------------------------------------
 
@@ -179,7 +174,7 @@ def test_threshold_information_is_the_best_of_all_thresholds(seed, n, weight, le
 
 
 def test_many_columns_are_read_in_several_blocks(monkeypatch):
-    monkeypatch.setattr("errata.slicers.barlow_tree.CELLS", 450)  # seven columns of sixty rows
+    monkeypatch.setattr("errata.slicers.barlow.tree.CELLS", 450)  # seven columns of sixty rows
     rng = np.random.default_rng(0)
     X, failed = rng.normal(size=(60, 150)), rng.random(60) < 0.4
     alone = [threshold_information(X[:, [j]], failed)[0] for j in range(150)]

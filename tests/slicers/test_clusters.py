@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from errata.core import InputError
-from errata.slicers.clusters import NOISE, clusters_of, follow, lloyd, nearest_centre, unit
+from errata.slicers.infembed.clusters import NOISE, clusters_of, follow, lloyd, nearest_centre, unit
 
 
 def by_definition(X, k, rounds, seed):

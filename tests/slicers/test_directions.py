@@ -10,9 +10,16 @@ from sklearn.svm import SVC
 
 from errata.core import Evaluation, InputError, MissingInput, Source, State
 from errata.slicers.contract import build, knows_outcome
-from errata.slicers.directions import Directions, _strength
-from errata.slicers.linear_svm import LARGE, solve
-from errata.slicers.svm_strength import choose, nested_strength, ordered_halves, outcomes, quarters, shuffled_halves
+from errata.slicers.directions.linear_svm import LARGE, solve
+from errata.slicers.directions.slicer import Directions, _strength
+from errata.slicers.directions.strength import (
+    choose,
+    nested_strength,
+    ordered_halves,
+    outcomes,
+    quarters,
+    shuffled_halves,
+)
 from errata.store import tensors
 
 GRID = np.geomspace(1e-6, 1, 7)

@@ -11,8 +11,8 @@ from sklearn.mixture import GaussianMixture
 from errata.core import Evaluation, MissingInput
 from errata.slicers import make
 from errata.slicers.contract import knows_outcome
-from errata.slicers.domino import Domino, confusion_start, principal_axes, start
-from errata.slicers.domino_mixture import Mixture, Rows, Variance, Weights, maximise, run, sums_of
+from errata.slicers.domino.mixture import Mixture, Rows, Variance, Weights, maximise, run, sums_of
+from errata.slicers.domino.slicer import Domino, confusion_start, principal_axes, start
 
 STARTS = ("kmeans", "confusion", "random")
 
@@ -105,7 +105,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     rows = small_rows(2)
     shares = start("random", rows, 5, 0, 0)
     whole, _ = run(rows, shares, Weights(), Variance(rows.Z.var(axis=0), floor=1e-3), steps=10)
-    monkeypatch.setattr("errata.slicers.domino_mixture.blocks", lambda Z: ((slice(i, i + 7), Z[i : i + 7])
+    monkeypatch.setattr("errata.slicers.domino.mixture.blocks", lambda Z: ((slice(i, i + 7), Z[i : i + 7])
                         for i in range(0, len(Z), 7)))  # fmt: skip
     pieces, _ = run(rows, shares, Weights(), Variance(rows.Z.var(axis=0), floor=1e-3), steps=10)
     np.testing.assert_allclose(pieces.means, whole.means, atol=1e-9)

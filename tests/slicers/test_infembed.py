@@ -8,12 +8,12 @@ from sklearn.cluster import AgglomerativeClustering
 
 from errata import audit
 from errata.core import Evaluation, InputError, Source, State
-from errata.core.rows import unit
+from errata.core.blocks import unit
 from errata.slicers import make, restore
-from errata.slicers.clusters import NOISE, lloyd, nearest_centre
 from errata.slicers.contract import knows_outcome
-from errata.slicers.infembed import GRADE
-from errata.slicers.infembed_rule import Statistics, statistics
+from errata.slicers.infembed.clusters import NOISE, lloyd, nearest_centre
+from errata.slicers.infembed.rule import Statistics, statistics
+from errata.slicers.infembed.slicer import GRADE
 
 GROUPS, CLUSTERERS = 6, ("normalised", "kmeans", "dbscan", "spectral")
 
@@ -357,7 +357,7 @@ def test_an_audit_with_objects_of_ones_own_is_saved_with_their_names(tmp_path):
 
 
 def test_a_regression_has_no_classes_to_count():
-    from errata.slicers.clusters import columns_used
+    from errata.slicers.infembed.clusters import columns_used
 
     ev = Evaluation(
         labels=np.linspace(0, 1, 50), predictions=np.zeros(50), representations={"influence": np.ones((50, 40))}

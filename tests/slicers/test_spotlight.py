@@ -5,9 +5,15 @@ import pytest
 
 from errata.core import Evaluation
 from errata.slicers import make
-from errata.slicers.spotlight import AdamSettings, Schedule, light_value, published_sphere, recommended_sphere
-from errata.slicers.spotlight_reader import Reader
-from errata.slicers.spotlight_shape import Sphere, precision_for, published_ellipse, recommended_ellipse
+from errata.slicers.spotlight.reader import Reader
+from errata.slicers.spotlight.shape import Sphere, precision_for, published_ellipse, recommended_ellipse
+from errata.slicers.spotlight.slicer import (
+    AdamSettings,
+    Schedule,
+    light_value,
+    published_sphere,
+    recommended_sphere,
+)
 from problems import blobs, digits, heavy_tails, planted, surface, wide
 
 PROBLEMS = {

@@ -19,7 +19,7 @@ import safetensors.numpy
 
 import errata
 from errata import Audit, Evaluation, ImageArrays, InputError, Origin, Source, Texts, store
-from errata.core.rows import RowView
+from errata.core.blocks import RowView
 from errata.slicers import restore
 from errata.store import folder as folders
 from errata.store import tensors

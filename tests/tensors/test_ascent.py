@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from errata.core import InputError
 from errata.tensors import Ball, ascend, brought_back, distances
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 SHAPE = (3, 5, 4)
 

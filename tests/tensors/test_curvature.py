@@ -6,10 +6,10 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402  # only once torch is known to be there
 from torch.func import functional_call, hessian  # noqa: E402
-from zoo import INPUTS, batches, condition, losses_of, mlp, numerical_hessian, problem  # noqa: E402
 
 from errata.core import InputError  # noqa: E402
 from errata.tensors import MeanHessian, chosen_parameters, evaluating, flat, twice_differentiable  # noqa: E402
+from support.networks import INPUTS, batches, condition, losses_of, mlp, numerical_hessian, problem  # noqa: E402
 
 torch.set_num_threads(1)
 

@@ -7,9 +7,9 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402  # only once torch is known to be there
 from torch.func import functional_call  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
-from zoo import INPUTS, batches, condition, losses_of, problem, row_gradients  # noqa: E402
 
 from errata.tensors import RowProjections, chosen_parameters, evaluating, twice_differentiable  # noqa: E402
+from support.networks import INPUTS, batches, condition, losses_of, problem, row_gradients  # noqa: E402
 
 torch.set_num_threads(1)
 D = 6

@@ -1,38 +1,5 @@
-"""The app's room: so far the records, which keep people's judgement on an audit."""
+"""The pages of a report, served, with the data and people's records behind them."""
 
 from ..core import require
 
-require("sqlalchemy", "app")
-
-# ruff: noqa: E402 - below what names the cure where the package is missing
-from .agreement import Agreement, Dispute, Majority, Pair
-from .answers import Progress
-from .curation import Drawn, Tested
-from .database import Unavailable
-from .entries import Accepted, Annotation, Conflict, Decision, Drawing, Edit, Entry, Guess, Standing
-from .exchange import ANNOTATIONS, RECORDS, Imported
-from .records import Records
-
-__all__ = [
-    "ANNOTATIONS",
-    "RECORDS",
-    "Accepted",
-    "Agreement",
-    "Annotation",
-    "Conflict",
-    "Decision",
-    "Dispute",
-    "Drawing",
-    "Drawn",
-    "Edit",
-    "Entry",
-    "Guess",
-    "Imported",
-    "Majority",
-    "Pair",
-    "Progress",
-    "Records",
-    "Standing",
-    "Tested",
-    "Unavailable",
-]
+require("fastapi", "app")

@@ -15,11 +15,11 @@ from fastapi.responses import HTMLResponse, Response
 from starlette.exceptions import HTTPException as Refused
 
 from ..core import ErrataError
+from ..people.database import Unavailable
+from ..people.entries import Conflict
+from ..people.records import Records
 from ..report import site
-from .database import Unavailable
-from .door import DATA
-from .entries import Conflict
-from .records import Records
+from .login import DATA
 
 Problem = Callable[[str], str]  # a sentence -> a page
 

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from ..core import InputError
-from . import door
+from . import login as door
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

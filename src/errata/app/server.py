@@ -11,13 +11,14 @@ from fastapi.responses import HTMLResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from ..core import Array, Audit
+from ..people.entries import Annotation, Decision, Drawing, Edit
+from ..people.records import Records
 from ..report import site
-from . import guesses, questions
+from . import hypotheses as guesses
+from . import questionnaire as questions
 from .common import new_app
-from .entries import Annotation, Decision, Drawing, Edit
 from .guard import LOOPBACK, Guard
-from .records import Records
-from .rows import Rows
+from .members import Rows
 from .serving import Search, Served, drawn_by_hand, known_row, known_slice, made, members
 
 Loop = Annotated[list[tuple[float, float]], Body(embed=True, min_length=3, max_length=5000)]

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from fastapi import HTTPException
 
 from ..core import Array, Audit
-from .curation import Drawn
-from .records import Records
-from .rows import Rows
+from ..people.curation import Drawn
+from ..people.records import Records
+from .members import Rows
 
 if TYPE_CHECKING:
-    from .questions import Questionnaire
+    from .questionnaire import Questionnaire
 
 Search = Callable[[str], Array]
 

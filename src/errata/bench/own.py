@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..collect import read
-from ..collect.columns import KNOWN, has_prefix
 from ..core import Array, Evaluation, InputError, Media
+from ..inputs import read
+from ..inputs.names import KNOWN, has_prefix
 from .tables import PX, Table, decoded, from_columns, from_frame
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..collect.influence_head import NAME as INFLUENCE
-from ..collect.influence_head import with_influence
 from ..core import Array, Evaluation, InputError, Source
 from ..core.errors import unknown
 from ..core.gaps import wilson
+from ..inputs.influence.head import NAME as INFLUENCE
+from ..inputs.influence.head import with_influence
 from ..slicers import make
 from . import metrics
 from .files import hold_one_exam, write, write_npz

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ..collect.influence_head import NAME, SOURCE, HeadInfluence, Options
 from ..core import Array, Evaluation, InputError
 from ..core.membership import fold, standing_out
+from ..inputs.influence.head import NAME, SOURCE, HeadInfluence, Options
 from ..slicers import make
 from . import metrics
 from .files import hold_one_exam, write, write_npz

@@ -1,13 +1,13 @@
 """The spine: what is audited (`Evaluation`), what is found (`Slice`, `Audit`), and how it is confirmed."""
 
 from .audit import Audit, Confirmed, Explanation, Found, Overall, Slice
+from .blocks import Array, Matrix, RowView
 from .captions import Captions
 from .comparison import Change, Comparison
 from .errors import ErrataError, InputError, MissingExtra, MissingInput, require
 from .evaluation import Evaluation, Origin, Source
 from .media import Media
 from .plan import Plan, Prompt
-from .rows import Array, Matrix, RowView
 from .state import State
 
 __all__ = [

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from .blocks import Array
 from .evaluation import Evaluation
-from .rows import Array
 
 SCHEMA = "errata.audit/1"
 

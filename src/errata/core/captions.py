@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from . import validate
+from .blocks import Array
 from .errors import InputError
 from .evaluation import Evaluation
-from .rows import Array
+
+SHARES = (0.05, 0.1, 0.2, 0.3, 0.5)  # of the rows that may count as near to words
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,3 +83,13 @@ def _checked_references(given: Any, texts: tuple[str, ...]) -> tuple[str, ...] |
 
 def _kind(given: Any) -> str:
     return f"the text {given!r}" if isinstance(given, str) else f"shape {np.shape(given)}"
+
+
+def nearest_share(similarity: Array, bad: Array) -> tuple[float, float]:
+    """The share of rows, and the similarity that they reach, with the largest sqrt(n) (rate - rate of all): neither
+    a few rows that happen to be bad, nor so many that they are like all."""
+    order = np.argsort(-similarity, kind="stable")
+    counts = np.array([max(1, round(share * len(order))) for share in SHARES])
+    beyond = np.cumsum(bad[order] - bad.mean())[counts - 1] / np.sqrt(counts)
+    best = int(np.argmax(beyond))
+    return SHARES[best], float(similarity[order[counts[best] - 1]])

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from .blocks import Array
 from .gaps import wilson
 from .paired import change_interval, turned
-from .rows import Array
 
 SCHEMA = "errata.comparison/1"
 

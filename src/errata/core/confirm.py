@@ -16,18 +16,11 @@ from scipy import stats
 
 from . import gaps
 from .audit import Confirmed, Found, Overall, Verdict
+from .blocks import Array
 from .errors import InputError
 from .evaluation import Evaluation
 from .membership import excess_order, fold
-from .references import (
-    FEWEST_IN_STRATUM,
-    Reference,
-    class_reference,
-    compare,
-    confidence_reference,
-    rest_reference,
-)
-from .rows import Array
+from .references import FEWEST_IN_STRATUM, Reference, class_reference, compare, confidence_reference, rest_reference
 
 LARGEST_SHARE = 0.5  # a slice of over half the rows is not a slice
 LOSS_QUANTILE = 0.9

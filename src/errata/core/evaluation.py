@@ -11,9 +11,9 @@ from typing import Any, Literal
 import numpy as np
 
 from . import validate
+from .blocks import Array, Matrix, take
 from .errors import InputError, MissingInput, unknown
 from .media import Media
-from .rows import Array, Matrix, take
 
 Task = Literal["classification", "multilabel", "regression", "loss"]
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 from scipy import special
 
-from .rows import Array
+from .blocks import Array
 
 # Where the reference's Beta distribution is cut into pieces: its far upper tail can decide a small p.
 PIECES = (1e-14, 0.1, 0.9, 0.999, 1 - 1e-6, 1 - 1e-10)

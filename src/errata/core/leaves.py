@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from .blocks import Array
 from .confirm import scope_mask
 from .evaluation import Evaluation
-from .rows import Array
 
 PAIR = "pair"  # two classes taken for each other
 

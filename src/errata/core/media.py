@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Literal, Protocol, runtime_checkable
 
-from .rows import Array
+from .blocks import Array
 
 
 @runtime_checkable

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .rows import Array
+from .blocks import Array
 
 SMALLEST_WEIGHT = 1e-12
 OVERLAP = 0.5  # Jaccard index at which two slices are one finding

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
+from .blocks import Array
 from .references import effective_rows
-from .rows import Array
 
 ON_SIGN = 0.9  # of the error
 

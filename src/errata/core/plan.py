@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .blocks import Array
 from .errors import InputError
 from .evaluation import Evaluation
-from .rows import Array
 
 SCHEMA = "errata.plan/1"
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from .blocks import Array
 from .evaluation import Evaluation
 from .gaps import Counts
-from .rows import Array
 
 FEWEST_IN_STRATUM = 5
 LARGEST_DROPPED = 0.2  # of a slice: beyond it, the slice has nothing to be compared with

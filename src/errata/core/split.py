@@ -10,8 +10,8 @@ import hashlib
 
 import numpy as np
 
+from .blocks import Array
 from .evaluation import Evaluation
-from .rows import Array
 
 
 def discover_mask(evaluation: Evaluation, share: float = 0.5) -> Array:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .rows import Array
+from .blocks import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from .blocks import Array, Matrix, RowView, blocks
 from .errors import InputError
-from .rows import Array, Matrix, RowView, blocks
 
 SUM_TOLERANCE = 1e-3  # float16 softmax outputs miss 1 by up to about this much
 LARGEST = 1e100

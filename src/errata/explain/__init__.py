@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..core import Array, Audit, Captions, Evaluation, Explanation, InputError, Slice
-from . import columns as columns_
+from . import encode as columns_
 from .captions import Direction, can_caption, caption_slice
-from .columns import Column, Skipped
 from .descriptions import describe_slice
+from .encode import Column, Skipped
 from .exemplars import exemplars, extremes
 from .features import picture_features
 from .grammar import caption_candidates, hyponyms, phrases, reference_captions
@@ -17,7 +17,7 @@ from .map import draw_map
 from .names import best_name, candidates, unique
 from .near import near
 from .opponents import REPRESENTATION, can_explain, coherence, opponents, training_rows
-from .paths import path, path_rule
+from .path import path, path_rule
 from .profile import class_profile, metadata_profile
 from .relabel import relabel, relabel_candidates
 from .sizes import sizes

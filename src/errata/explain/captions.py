@@ -14,9 +14,9 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from ..core import Array, Captions, Evaluation, Explanation, Slice
+from ..core.blocks import unit
+from ..core.captions import nearest_share
 from ..core.gaps import wilson
-from ..core.hypothesis import nearest_share
-from ..core.rows import unit
 from .descriptions import retrieval, unit_products
 from .tokens import WORD
 from .view import View, description, outcome

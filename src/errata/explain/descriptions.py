@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.metrics import average_precision_score
 
 from ..core import Array, Captions, Explanation, InputError
+from ..core.blocks import Matrix, blocks, unit
 from ..core.membership import threshold
-from ..core.rows import Matrix, blocks, unit
 from .view import View
 
 MOST = 10

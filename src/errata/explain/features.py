@@ -14,8 +14,8 @@ import numpy as np
 
 from ..core import Array, Audit, Evaluation, Explanation, InputError, Slice, require
 from ..core.errors import unknown
-from .heat import address, overlaid
-from .paths import path_rule
+from .path import path_rule
+from .thumbnails import address, overlaid
 
 if TYPE_CHECKING:
     import torch

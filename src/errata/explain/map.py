@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..core import Audit, Explanation
-from .place import place
+from .layout import place
 
 LANDMARKS = 1_000  # rows that t-SNE places; the others lie between them
 FULL = 32_767  # places are whole numbers of two bytes: a screen has fewer pixels

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Array, Evaluation, Explanation
-from .columns import Column
+from .encode import Column
 from .tokens import Words
 from .view import View, description, points
 

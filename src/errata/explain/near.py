@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Array, Explanation
-from ..core.rows import Matrix
+from ..core.blocks import Matrix
 from .exemplars import row_facts
 from .view import View
 

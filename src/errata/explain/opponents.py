@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from ..core import Array, Evaluation, Explanation, InputError
+from ..core.blocks import Matrix, blocks
 from ..core.gaps import wilson
 from ..core.media import data_address
-from ..core.rows import Matrix, blocks
 from .exemplars import row_facts
 from .view import View
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Array, Explanation
-from .columns import Column, Skipped
+from .encode import Column, Skipped
 from .view import View, ratio
 
 MOST_ROWS = 12  # values shown of one column

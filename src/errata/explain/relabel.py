@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
 from ..core import Array, Evaluation, Explanation, InputError
-from ..core.rows import blocks
+from ..core.blocks import blocks
 from .opponents import REPRESENTATION, can_explain, influence_on, training_facts
 
 NEIGHBOURS = 10

@@ -2,19 +2,12 @@
 
 from .prompts import prompts
 from .rankings import by_chance, by_confidence
-from .regions import STRENGTHS, Candidate, Sweep, Validated, preference, sweep
-from .rows import select, upweight
+from .rows_plan import select, upweight
 
 __all__ = [
-    "STRENGTHS",
-    "Candidate",
-    "Sweep",
-    "Validated",
     "by_chance",
     "by_confidence",
-    "preference",
     "prompts",
     "select",
-    "sweep",
     "upweight",
 ]

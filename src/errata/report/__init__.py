@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .change import comparison_table
+from .comparison_text import comparison_table
 from .page import to_html
 from .sheets import sheet
 from .terminal import to_terminal

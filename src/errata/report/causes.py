@@ -7,8 +7,8 @@ from typing import Any
 
 from ..core import Audit, Slice
 from . import numbers
+from .images import Pictures
 from .parts import LONG, clipped, explanation, item, of_audit
-from .pictures import Pictures
 
 PROFILE = 6
 FEW = 4

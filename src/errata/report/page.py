@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ..core import Audit, Slice
-from . import causes, data, marks, numbers, overview, parts, paths, sentences, slices
+from . import causes, data, marks, numbers, overview, parts, sentences, slices
+from . import path as paths
 from .home import KEYS, SCRIPTS, SERVED_KEYS, STYLES, Home, Saved, policy, static_text
-from .pictures import BUDGET, Pictures
+from .images import BUDGET, Pictures
 
 SHOWN = 5  # confirmed slices before the fold
 NAMED_SETTINGS = ("version", "methods", "seed")  # that have a line of their own
@@ -41,9 +42,10 @@ def to_html(audit: Audit) -> str:
 
 
 @cache
-def templates() -> Environment:
+def templates(*rooms: str) -> Environment:
+    """The templates of this room, and before them those of `rooms`, packages that bring pages of their own."""
     return Environment(
-        loader=PackageLoader("errata.report", "templates"),
+        loader=ChoiceLoader([PackageLoader(room, "templates") for room in (*rooms, "errata.report")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core import Audit, Explanation, Slice
 from . import numbers, sentences
-from .pictures import Pictures
+from .images import Pictures
 
 STRIP = 6
 STRIP_TEXTS = 3

@@ -9,12 +9,16 @@ from typing import Any
 import numpy as np
 
 from ..core import Array, Audit, Slice
-from . import compared, data, drawn, guesses, marks, parts, questions, slices
+from . import compare as compared
+from . import data, marks, parts, slices
+from . import drawn_slice as drawn
+from . import hypotheses as guesses
 from . import page as pages
+from . import questionnaire as questions
 from .home import SCRIPTS, SERVED_SCRIPTS, STYLES, Served, static_text
+from .images import Linked
 from .overview import where
-from .pictures import Linked
-from .rows import row_facts
+from .row import row_facts
 
 STATIC = (*STYLES, *SCRIPTS, *SERVED_SCRIPTS)
 HERE = {"slice": "", "row": "", "drawn": "", "problem": "", "questionnaire": "Annotate"}  # where it is not the name

@@ -12,7 +12,7 @@ from ..core import Array, Audit, Evaluation, Slice
 from ..core.gaps import wilson
 from . import marks, numbers, parts, sentences
 from .home import Home
-from .pictures import Pictures
+from .images import Pictures
 
 MOST_OF_CLASS = 0.5  # of a slice: a class that holds so many of its rows is drawn beside it
 OPPONENTS = 4

@@ -7,7 +7,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ..core import Audit, Slice
-from . import overview, parts, paths, sentences
+from . import overview, parts, sentences
+from . import path as paths
 
 MARKS = {"confirmed": "●", "not confirmed": "○", "too few to tell": "◌"}
 

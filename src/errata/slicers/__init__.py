@@ -9,20 +9,20 @@ from typing import Any
 
 from ..core import State
 from ..core.errors import unknown
-from .barlow import Barlow
+from .approximation import StandIn
+from .barlow.slicer import Barlow
 from .confusion import Confusion
 from .contract import BaseSlicer, Slicer, build, knows_outcome
-from .directions import Directions
-from .domino import Domino
+from .directions.slicer import Directions
+from .domino.slicer import Domino
 from .george import George
 from .gmm import Gmm
 from .high_loss import HighLoss
-from .infembed import Infembed
-from .infembed_rule import InfembedRule
+from .infembed.rule import InfembedRule
+from .infembed.slicer import Infembed
 from .multiaccuracy import Multiaccuracy
 from .planespot import Planespot
-from .spotlight import Spotlight
-from .standin import StandIn
+from .spotlight.slicer import Spotlight
 
 METHODS = (
     Spotlight,

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 from ..core import Array, Evaluation, InputError
-from ..core.rows import blocks
+from ..core.blocks import blocks
 from .contract import BaseSlicer, check_columns
 from .gaussians import Gaussians, likeliest
 

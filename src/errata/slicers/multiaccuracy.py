@@ -23,7 +23,7 @@ from scipy.special import expit, logit
 from sklearn.decomposition import PCA
 
 from ..core import Array, Evaluation, InputError
-from ..core.rows import blocks
+from ..core.blocks import blocks
 from .contract import BaseSlicer, check_columns
 
 FEWEST_ROWS = 10  # of a partition, in each part of the split: an auditor of fewer is noise

@@ -21,7 +21,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import NearestNeighbors
 
 from ..core import Array, Evaluation, InputError, State
-from ..core.rows import blocks
+from ..core.blocks import blocks
 from .contract import BaseSlicer, check_columns
 from .gaussians import Gaussians, likeliest
 

@@ -2,14 +2,11 @@
 
 from .folder import check_file_target, check_target, earlier_audits, load, save, weights_table, whole_file
 from .plans import load_plan, save_plan
-from .runs import Run, is_run
 
 __all__ = [
-    "Run",
     "check_file_target",
     "check_target",
     "earlier_audits",
-    "is_run",
     "load",
     "load_plan",
     "save",

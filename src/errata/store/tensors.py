@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Array, Matrix
-from ..core.rows import blocks
+from ..core.blocks import blocks
 
 _NAMES = {
     "float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8",

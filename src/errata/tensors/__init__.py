@@ -1,12 +1,12 @@
 """Shared torch numerics. Only those who have torch import this room."""
 
 from .ascent import Ball, ascend, brought_back, distances
+from .attribution import Lens, Prepare, Watch, as_pixels
 from .capture import Tap, evaluating, is_head, tapped, unwrap
 from .curvature import MeanHessian, RowLosses, chosen_parameters, flat, twice_differentiable
 from .devices import device_of, moved, to_device
 from .fingerprint import state_fingerprint
 from .gradients import RowProjections
-from .lens import Lens, Prepare, Watch, as_pixels
 from .pixels import bytes_of, checked_pictures, pixels_of
 
 __all__ = [

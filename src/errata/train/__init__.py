@@ -7,7 +7,6 @@ from .loop import Epoch, fit, generalised_cross_entropy, outputs, prepared, said
 from .networks import NETWORKS, network
 from .resnet import ResNet18
 from .small import SmallCNN
-from .vae import VaeEpoch, fit_vae
 
 __all__ = [
     "NETWORKS",
@@ -15,12 +14,10 @@ __all__ = [
     "ResNet18",
     "SmallCNN",
     "Tuned",
-    "VaeEpoch",
     "accuracy_of",
     "fine_tune_head",
     "fit",
     "fit_robust",
-    "fit_vae",
     "generalised_cross_entropy",
     "network",
     "outputs",

@@ -1,0 +1,103 @@
+"""Labelled pictures of one size from a file: bytes (n, h, w, c), and classes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core import Array, InputError
+from ..inputs.files import BROKEN
+
+LABELS = ("labels", "label")
+EXACT = 2**53  # below it every whole number is a float
+
+
+def read_pictures(path: str | Path) -> tuple[Array, Array, tuple[str, ...] | None]:
+    """Pictures, class numbers, and the classes' names where the labels are text.
+
+    .npz: `images` (n, h, w) or (n, h, w, 3) as bytes, and `labels`. .parquet: a column `image` of PNG or JPEG bytes,
+    and `label` or `labels`.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"`{path}` is no file")
+    readers = {".npz": _npz, ".parquet": _parquet}
+    if path.suffix not in readers:
+        raise InputError(f"`{path}` must end in .npz or .parquet; got `{path.suffix or 'nothing'}`")
+    images, labels = readers[path.suffix](path)
+    if images.ndim not in (3, 4) or not images.size:
+        raise InputError(f"`{path}` must have pictures (n, h, w) or (n, h, w, 3), and one of them; got {images.shape}")
+    if labels.shape != images.shape[:1]:
+        raise InputError(f"`{path}` must have one label a picture; got {labels.shape} for {len(images)} pictures")
+    labels = _whole(labels, path) if labels.dtype.kind == "f" else labels
+    if labels.dtype.kind in "iu":
+        return images, labels.astype(np.int64), None
+    names, numbers = np.unique(labels.astype(str), return_inverse=True)
+    return images, numbers.astype(np.int64), tuple(names.tolist())
+
+
+def _whole(labels: Array, path: Path) -> Array:
+    """Class numbers that came as floats: as names they would stand in the order of their text, 10.0 before 2.0."""
+    labels = labels.astype(np.float64)
+    bad = np.flatnonzero(~(np.abs(labels) < EXACT) | (labels != np.floor(labels)))
+    if len(bad):
+        raise InputError(
+            f"`{path}` has the label {labels.flat[bad[0]]} in row {bad[0]}; give whole numbers, or names as text"
+        )
+    return labels.astype(np.int64)
+
+
+def _npz(path: Path) -> tuple[Array, Array]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            found = {name: file[name] for name in ("images", "labels") if name in file}
+            has = ", ".join(f"`{name}`" for name in file.files)
+    except (*BROKEN, TypeError) as error:  # the last where it is a single array
+        raise InputError(f"`{path}` cannot be read as .npz ({error}); write it again with np.savez") from error
+    for name in ("images", "labels"):
+        if name not in found:
+            raise InputError(f"`{path}` has no array `{name}`; it has {has or 'none'}")
+    return found["images"], found["labels"]
+
+
+def _parquet(path: Path) -> tuple[Array, Array]:
+    import pandas as pd
+    import pyarrow as pa
+
+    try:
+        table = pd.read_parquet(path)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        words = str(error).partition("\n")[0]
+        raise InputError(f"`{path}` cannot be read as parquet ({words}); write it again") from error
+    label = next((name for name in LABELS if name in table), None)
+    if "image" not in table or label is None:
+        raise InputError(f"`{path}` needs columns `image` and `label`; it has {', '.join(map(str, table.columns))}")
+    labels = table[label]
+    if labels.isna().any():
+        raise InputError(f"`{path}` has no label in row {labels.isna().argmax()}; give one, or leave the row out")
+    return _stacked(table["image"], path), labels.to_numpy() if labels.dtype == object else np.array(labels.tolist())
+
+
+def _stacked(blobs: Iterable[Any], path: Path) -> Array:
+    pictures = [_decoded(blob, row, path) for row, blob in enumerate(blobs)]
+    for row, one in enumerate(pictures):
+        if one.shape != pictures[0].shape:
+            raise InputError(
+                f"the picture in row {row} of `{path}` is {one.shape}, that in row 0 {pictures[0].shape}; "
+                "give all in one size, grey or coloured"
+            )
+    return np.stack(pictures) if pictures else np.empty((0, 0, 0), np.uint8)
+
+
+def _decoded(blob: Any, row: int, path: Path) -> Array:
+    from PIL import Image
+
+    try:
+        picture = Image.open(io.BytesIO(blob))
+        return np.asarray(picture.convert("L" if picture.mode in ("1", "L") else "RGB"))
+    except Exception as error:  # in any of the ways a decoder may say so
+        raise InputError(f"the picture in row {row} of `{path}` cannot be read ({error})") from error

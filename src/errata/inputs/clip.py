@@ -1,0 +1,146 @@
+"""`clip`: CLIP's space, from weights that lie on this machine. Nothing is downloaded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core import Array, InputError, require
+from ..core.blocks import unit
+from .media import Images
+from .progress import shown
+
+if TYPE_CHECKING:
+    import torch
+    from PIL import Image
+
+PX = 448  # pictures are read at twice the usual input or more, so that the encoder's own resizing decides
+
+Encode = Callable[[list[Any]], Any]  # pictures or texts of one batch -> tensor (b, d)
+
+
+class ClipSpace:
+    """Pictures and texts as rows of length one in one space.
+
+    path: a folder that holds a CLIP as transformers saves it; or, with the name of an open_clip architecture such as
+    "ViT-B-32", a file with its weights. device: left out, a GPU where there is one.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        architecture: str | None = None,
+        device: torch.device | str | None = None,
+        batch: int = 64,
+        progress: bool = True,
+    ):
+        if batch < 1:
+            raise InputError(f"`batch` must be at least 1; got {batch}")
+        require("torch", "clip")
+        import torch
+
+        self.batch, self.progress = batch, progress
+        where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        if architecture is None:
+            self._images, self._texts = _from_transformers(Path(path), where)
+        else:
+            self._images, self._texts = _from_open_clip(Path(path), architecture, where)
+
+    def images(self, pictures: Images | Sequence[Image.Image]) -> Array:
+        """(n, d) float32, from an evaluation's media or from pictures that Pillow has opened."""
+        if not len(pictures):
+            raise InputError("there are no pictures; give at least one")
+        return self._embed(lambda rows: [_picture(pictures, i) for i in rows], len(pictures), self._images)
+
+    def texts(self, texts: Sequence[str]) -> Array:
+        """(m, d) float32; what is longer than the encoder reads is cut."""
+        if isinstance(texts, str) or not len(texts) or not all(isinstance(text, str) for text in texts):
+            raise InputError("`texts` must be a list of texts, at least one")
+        return self._embed(lambda rows: [texts[i] for i in rows], len(texts), self._texts)
+
+    def _embed(self, taken: Callable[[range], list[Any]], n: int, encode: Encode) -> Array:
+        import torch
+
+        parts = []
+        with torch.inference_mode():
+            for start in shown(range(0, n, self.batch), self.progress, "clip"):
+                rows = encode(taken(range(start, min(start + self.batch, n))))
+                parts.append(unit(rows.float().cpu().numpy()).astype(np.float32))
+        return np.concatenate(parts)
+
+
+def _picture(pictures: Any, i: int) -> Image.Image:
+    picture = pictures.picture(i, PX) if isinstance(pictures, Images) else pictures[i]
+    if picture is None:
+        raise InputError(f"the picture of row {i} is missing or broken; leave that row out")
+    if not hasattr(picture, "convert"):
+        got = type(picture).__name__
+        raise InputError(f"`images` takes media or a list of Pillow's pictures; got {got} at row {i}")
+    converted: Image.Image = picture.convert("RGB")
+    return converted
+
+
+def _from_transformers(folder: Path, device: Any) -> tuple[Encode, Encode]:
+    _check_folder(folder)
+    transformers: Any = require("transformers", "clip")
+    try:
+        model = transformers.CLIPModel.from_pretrained(folder, local_files_only=True).to(device).eval()
+        processor = transformers.AutoProcessor.from_pretrained(folder, local_files_only=True)
+    except (OSError, ValueError) as error:
+        raise InputError(f"`{folder}` holds no whole CLIP: {error}") from error
+
+    def images(pictures: list[Any]) -> Any:
+        ready = processor.image_processor(images=pictures, return_tensors="pt").to(device)
+        return _features(model.get_image_features(pixel_values=ready["pixel_values"]))
+
+    def texts(texts: list[Any]) -> Any:
+        longest = model.config.text_config.max_position_embeddings
+        ready = processor.tokenizer(texts, padding=True, truncation=True, max_length=longest, return_tensors="pt")
+        return _features(model.get_text_features(**ready.to(device)))
+
+    return images, texts
+
+
+def _features(output: Any) -> Any:
+    """The projected rows; since version 5 they come inside an output object."""
+    return output if hasattr(output, "float") else output.pooler_output
+
+
+def _check_folder(folder: Path) -> None:
+    config = folder / "config.json"
+    try:
+        kind = json.loads(config.read_text(encoding="utf-8")).get("model_type")
+    except (OSError, ValueError, AttributeError) as error:
+        raise InputError(
+            f"`{folder}` is not the folder of a CLIP: it has no readable config.json ({error}); "
+            "give a folder that transformers' save_pretrained wrote"
+        ) from error
+    if kind != "clip":
+        raise InputError(f"`{folder}` is not the folder of a CLIP: its config.json says model_type {kind!r}")
+
+
+def _from_open_clip(weights: Path, architecture: str, device: Any) -> tuple[Encode, Encode]:
+    if not weights.is_file():
+        raise InputError(f"`{weights}` is not a file; with `architecture` give the file that holds its weights")
+    open_clip = require("open_clip", "open-clip")
+    import torch
+
+    try:
+        model, _, prepare = open_clip.create_model_and_transforms(architecture, pretrained=str(weights), device=device)
+    except RuntimeError as error:  # its way of saying that it knows no such architecture, or that weights do not fit
+        raise InputError(f"open_clip cannot load `{weights}` as {architecture!r}: {error}") from error
+    tokens = open_clip.get_tokenizer(architecture)
+    model.eval()
+
+    def images(pictures: list[Any]) -> Any:
+        return model.encode_image(torch.stack([prepare(picture) for picture in pictures]).to(device))
+
+    def texts(texts: list[Any]) -> Any:
+        return model.encode_text(tokens(texts).to(device))
+
+    return images, texts

@@ -1,0 +1,200 @@
+"""What rows look like to a person: texts, and pictures from arrays, bytes or files.
+
+All keep the data where it is and an index into it, so that taking rows costs nothing.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from ..core import Array, InputError
+from ..core.blocks import blocks
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+JPEG_QUALITY = 85
+
+
+class Texts:
+    """One text a row."""
+
+    kind: Literal["image", "text"] = "text"
+
+    def __init__(self, texts: Sequence[str] | Array):
+        # Objects, not numpy text: that would make every row as wide as the longest.
+        self._texts: Array = texts if isinstance(texts, np.ndarray) else np.array(list(texts), dtype=object)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def rows(self, index: Array) -> Texts:
+        return Texts(self._texts[np.asarray(index)])
+
+    def thumbnail(self, i: int, px: int) -> bytes | None:
+        return None
+
+    def text(self, i: int) -> str | None:
+        value = self._texts[i]
+        if isinstance(value, bytes):
+            return value.decode("utf-8", errors="replace")
+        return "" if value is None else str(value)
+
+
+class Images:
+    """What all pictures share: an index into the data, and thumbnails that never raise."""
+
+    kind: Literal["image", "text"] = "image"
+
+    def __init__(self, items: Any, index: Array | None = None):
+        self._items = items
+        self._index: Array = np.arange(len(items)) if index is None else index
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def text(self, i: int) -> str | None:
+        return None
+
+    def thumbnail(self, i: int, px: int) -> bytes | None:
+        """PNG or JPEG at most `px` wide and high; None where the picture is missing or broken."""
+        picture = self._picture(int(self._index[i]), px)
+        return None if picture is None else _encode(picture, px)
+
+    def picture(self, i: int, px: int) -> Image.Image | None:
+        """In colour and upright, for an encoder that wants `px`; None where the picture is missing or broken."""
+        from PIL import ImageOps
+
+        picture = self._picture(int(self._index[i]), px)
+        return None if picture is None else ImageOps.exif_transpose(_eight_bit(picture)).convert("RGB")
+
+    def _picture(self, item: int, px: int) -> Image.Image | None:
+        raise NotImplementedError
+
+
+class ImageArrays(Images):
+    """One array of pictures, memory-mapped or not: (n, h, w) or (n, h, w, 3); uint8, or floats in [0, 1]."""
+
+    def __init__(self, images: Any, index: Array | None = None):
+        images = np.asanyarray(images)
+        if index is None:  # rows of an array that was checked are not checked again
+            images = _checked_pixels(images)
+        super().__init__(images, index)
+
+    def rows(self, index: Array) -> ImageArrays:
+        return ImageArrays(self._items, self._index[np.asarray(index)])
+
+    def _picture(self, item: int, px: int) -> Image.Image | None:
+        from PIL import Image
+
+        pixels = np.asarray(self._items[item])
+        if pixels.dtype != np.uint8:
+            pixels = np.rint(pixels * 255.0).astype(np.uint8)
+        return Image.fromarray(np.ascontiguousarray(pixels))
+
+
+class ImageBytes(Images):
+    """Pictures as encoded JPEG or PNG bytes, one a row; None where there is none. An arrow column is taken as it is."""
+
+    def rows(self, index: Array) -> ImageBytes:
+        return ImageBytes(self._items, self._index[np.asarray(index)])
+
+    def _picture(self, item: int, px: int) -> Image.Image | None:
+        data = self._items[item]
+        data = data.as_py() if hasattr(data, "as_py") else data
+        return _decode(io.BytesIO(data), px) if data else None
+
+
+class ImagePaths(Images):
+    """Pictures in files; relative paths start at `folder`."""
+
+    def __init__(self, paths: Any, folder: str | Path = "", index: Array | None = None):
+        super().__init__(paths, index)
+        self._folder = Path(folder)
+
+    def rows(self, index: Array) -> ImagePaths:
+        return ImagePaths(self._items, self._folder, self._index[np.asarray(index)])
+
+    def path(self, i: int) -> Path | None:
+        """Where the picture of row i lies; None where the row names none."""
+        return self._path(int(self._index[i]))
+
+    def _path(self, item: int) -> Path | None:
+        name = self._items[item]
+        return self._folder / str(name) if name is not None and str(name) else None
+
+    def _picture(self, item: int, px: int) -> Image.Image | None:
+        path = self._path(item)
+        return None if path is None else _decode(path, px)
+
+
+def _checked_pixels(images: Array) -> Array:
+    if images.ndim == 4 and images.shape[3] == 1:
+        images = images[..., 0]
+    if images.ndim != 3 and not (images.ndim == 4 and images.shape[3] == 3):
+        raise InputError(f"images must have shape (n, h, w) or (n, h, w, 3), channels last; got shape {images.shape}")
+    if images.dtype != np.uint8 and images.dtype.kind != "f":
+        raise InputError(f"images must be uint8, or floats in [0, 1]; got {images.dtype}; convert them first")
+    if images.dtype.kind == "f":
+        for rows, block in blocks(images):
+            good = ((block >= 0) & (block <= 1)).reshape(len(block), -1).all(axis=1)
+            if not good.all():
+                row = rows.start + int(np.flatnonzero(~good)[0])
+                raise InputError(
+                    f"images as floats must lie in [0, 1]; row {row} does not; undo the normalisation first"
+                )
+    return images
+
+
+def _decode(source: Path | io.BytesIO, px: int) -> Image.Image | None:
+    from PIL import Image
+
+    try:
+        picture = Image.open(source)
+        picture.draft(None, (px, px))  # lets a large JPEG be decoded at a fraction of its size
+        picture.load()
+    except Exception:  # on broken bytes Pillow's decoders raise almost anything
+        return None
+    return picture
+
+
+def _encode(picture: Image.Image, px: int) -> bytes:
+    """Small pictures are enlarged by a whole number, pixel by pixel, as PNG; large ones shrink to JPEG."""
+    from PIL import Image, ImageOps
+
+    picture = _eight_bit(picture)
+    largest = max(picture.size)
+    if largest <= px:
+        factor = px // largest
+        if factor > 1:
+            picture = picture.resize((picture.width * factor, picture.height * factor), Image.Resampling.NEAREST)
+        return _saved(ImageOps.exif_transpose(picture), "PNG")
+    picture.thumbnail((px, px), Image.Resampling.LANCZOS)
+    return _saved(ImageOps.exif_transpose(picture), "JPEG", quality=JPEG_QUALITY)
+
+
+def _eight_bit(picture: Image.Image) -> Image.Image:
+    """Grey or colour with eight bits a channel, on white where it is transparent."""
+    from PIL import Image
+
+    if picture.mode in ("L", "RGB"):
+        return picture
+    if picture.mode[0] in "IF":  # 16 bits and more (scans, X-rays): stretched, since clipping would turn them white
+        values = np.asarray(picture, dtype=np.float64)
+        low, high = values.min(), values.max()
+        return Image.fromarray(np.rint((values - low) * (255 / max(high - low, 1e-12))).astype(np.uint8))
+    if "A" in picture.getbands() or "transparency" in picture.info:
+        paper = Image.new("RGBA", picture.size, "white")
+        picture = Image.alpha_composite(paper, picture.convert("RGBA"))
+    return picture.convert("RGB")
+
+
+def _saved(picture: Image.Image, form: str, **options: Any) -> bytes:
+    file = io.BytesIO()
+    picture.save(file, form, **options)
+    return file.getvalue()

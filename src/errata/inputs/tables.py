@@ -1,0 +1,222 @@
+"""A pandas, polars or arrow table as an Evaluation. Columns are converted whole, never row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..core import Array, Evaluation, InputError
+from .media import ImageBytes, ImagePaths
+from .names import KNOWN, PREFIXES, Reading, build, check_asked, has_prefix
+
+PROB = "prob:"
+MAY_BE_MISSING = ("text", "image_path", "image")
+
+
+def is_table(value: Any) -> bool:
+    """Whether this is a data frame or arrow table, told without importing the package it comes from."""
+    return hasattr(type(value), "columns") and (hasattr(value, "__arrow_c_stream__") or _from_pandas(value))
+
+
+def from_table(
+    table: Any, *, metadata: Sequence[str] = (), foreign: Sequence[str] = (), folder: str | Path = ""
+) -> Evaluation:
+    """An Evaluation from a pandas DataFrame, polars DataFrame or pyarrow Table.
+
+    Columns: losses, labels, probs (lists) or prob:CLASS, predictions, ids, groups, embedding and
+    embedding:NAME (lists of one length), metadata:NAME, and one of text, image_path (relative to
+    `folder`) and image (JPEG or PNG bytes). Others are left alone unless `metadata` names them.
+    `foreign` names the representations that do not come from the audited model.
+    """
+    return from_arrow(to_arrow(table), Reading.of(metadata, foreign, Path(folder), "the table"))
+
+
+def to_arrow(table: Any) -> pa.Table:
+    if isinstance(table, pa.Table):
+        return table
+    try:
+        if _from_pandas(table):
+            return pa.Table.from_pandas(table, preserve_index=False)
+        return pa.table(table)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"the table cannot be read ({reason}); give each column one type") from error
+
+
+def from_arrow(table: pa.Table, reading: Reading) -> Evaluation:
+    check_names(table.column_names, reading)
+    wanted = [name for name in table.column_names if is_wanted(name, reading)]
+    table = pa.table({name: _decoded(table.column(name)) for name in wanted})
+    classes = [name for name in wanted if has_prefix(name, (PROB,))]
+    columns = {name: _converted(name, table.column(name), reading) for name in wanted if name not in classes}
+    if not classes:
+        return build(columns, reading)
+    if "probs" in columns:
+        raise InputError(f"{reading.where} has both `probs` and `{classes[0]}`; give the probabilities once")
+    columns["probs"] = np.stack([_converted(name, table.column(name), reading) for name in classes], axis=1)
+    class_names = [name.removeprefix(PROB) for name in classes]
+    return build({**columns, **_by_name(table, class_names)}, reading, class_names)
+
+
+def is_wanted(name: str, reading: Reading) -> bool:
+    return name in KNOWN or name in reading.metadata or has_prefix(name, (*PREFIXES, PROB))
+
+
+def check_names(names: Sequence[str], reading: Reading) -> None:
+    """The columns asked for are there, one at least is known, and none is a known one misspelt."""
+    twice = next((name for name in names if list(names).count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"{reading.where} has the column `{twice}` twice; rename one of them")
+    check_asked(names, reading)
+    known = {_stem(name): name for name in KNOWN}
+    for name in names:
+        meant = known.get(_stem(name), name)
+        if meant not in names and name not in reading.metadata:
+            raise InputError(
+                f"{reading.where} has a column `{name}`, which is read under the name `{meant}`; "
+                "rename it, or name it as metadata"
+            )
+    if not any(name in KNOWN or has_prefix(name, (*PREFIXES, PROB)) for name in names):
+        raise InputError(
+            f"{reading.where} has no column that is known; its first line or schema names {_listed(names)}, "
+            f"where some of {', '.join(KNOWN)} should be"
+        )
+
+
+def _stem(name: str) -> str:
+    """Equal for `Label` and `labels`, `loss` and `losses`: the slips that would else pass in silence."""
+    return name.lower().removesuffix("es").removesuffix("s")
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(f"`{name}`" for name in names[:5]) or "nothing"
+    return shown + (", …" if len(names) > 5 else "")
+
+
+def _from_pandas(value: Any) -> bool:
+    kind = type(value)
+    return kind.__module__.partition(".")[0] == "pandas" and kind.__name__ == "DataFrame"
+
+
+def _converted(name: str, column: pa.ChunkedArray, reading: Reading) -> Any:
+    """One column as what its name asks for: a vector, a matrix, or pictures."""
+    if name == "image":
+        return _pictures(column, reading)
+    metadata = name in reading.metadata or has_prefix(name, ("metadata:",))
+    if not metadata and name not in MAY_BE_MISSING:
+        _check_present(name, column, reading)
+    if _is_list(column.type) and not metadata:
+        return matrix(name, column)
+    if name == "embedding" or has_prefix(name, ("embedding:",)):
+        raise InputError(f"`{name}` must be a column of lists of numbers; got {column.type} in {reading.where}")
+    return _vector(name, column, reading)
+
+
+def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column without categories and string views, which most of arrow's functions do not take."""
+    if pa.types.is_dictionary(column.type):
+        kind = column.type.value_type
+        pieces = [_unviewed(chunk.dictionary).take(chunk.indices) for chunk in column.chunks]
+        return pa.chunked_array(pieces, type=None if pieces else kind)
+    return _unviewed(column)
+
+
+def _unviewed(values: Any) -> Any:
+    plain = {"string_view": pa.large_string(), "binary_view": pa.large_binary()}.get(str(values.type))
+    return values if plain is None else values.cast(plain)
+
+
+def _check_present(name: str, column: pa.ChunkedArray, reading: Reading) -> None:
+    if column.null_count:
+        row = pc.index(column.is_null(), True).as_py()
+        raise InputError(
+            f"`{name}` has a missing value in {reading.where}, first at row {row}; drop that row or fill it in"
+        )
+
+
+def _vector(name: str, column: pa.ChunkedArray, reading: Reading) -> Array:
+    """(n,) numbers, or text as objects with None where it is missing."""
+    kind = column.type
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        raise InputError(f"`{name}` must have one number or text a row; got {kind} in {reading.where}")
+    if pa.types.is_temporal(kind):
+        column = column.cast(pa.string())
+    elif pa.types.is_decimal(kind):
+        column = column.cast(pa.float64())
+    elif pa.types.is_null(kind):  # metadata without a single value
+        column = column.cast(pa.string())
+    values: Array = column.to_numpy()
+    return values
+
+
+def matrix(name: str, column: pa.ChunkedArray) -> Array:
+    """(n, d) from a column of lists of one length: a view of arrow's own values where they lie in one piece."""
+    lengths = pc.list_value_length(column)
+    d = lengths[0].as_py() if len(column) else 0
+    other = pc.index(pc.equal(lengths, d), False).as_py()
+    if other >= 0:
+        raise InputError(
+            f"`{name}` has lists of different lengths: row {other} has {lengths[other].as_py()} values where row 0 "
+            f"has {d}; give every row the same"
+        )
+    if not d:
+        return np.empty((len(column), 0), dtype=np.float32)
+    pieces = [_flat(name, chunk, start, d) for chunk, start in _chunks(column)]
+    flat = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+    return flat.reshape(len(column), d)
+
+
+def _chunks(column: pa.ChunkedArray) -> list[tuple[pa.Array, int]]:
+    """Each non-empty piece with the row it starts at."""
+    starts = np.cumsum([0, *(len(chunk) for chunk in column.chunks)])
+    return [(chunk, int(start)) for chunk, start in zip(column.chunks, starts, strict=False) if len(chunk)]
+
+
+def _flat(name: str, chunk: pa.Array, start: int, d: int) -> Array:
+    values = chunk.flatten()
+    kind = values.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        raise InputError(f"`{name}` must hold lists of numbers; got lists of {kind}")
+    if values.null_count:
+        row = start + pc.index(values.is_null(), True).as_py() // d
+        raise InputError(f"`{name}` has a missing value inside the list of row {row}; drop that row or fill it in")
+    flat: Array = values.to_numpy(zero_copy_only=False)
+    return flat
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _pictures(column: pa.ChunkedArray, reading: Reading) -> ImageBytes | ImagePaths:
+    """Encoded bytes, or the struct of `bytes` and `path` that Hugging Face datasets write."""
+    if "image" in reading.metadata:
+        raise InputError("`image` holds pictures, which are no metadata; drop the column instead")
+    if pa.types.is_struct(column.type):
+        fields = [field.name for field in column.type]
+        inner = pc.struct_field(column, "bytes") if "bytes" in fields else None
+        if inner is not None and inner.null_count < len(column):
+            return ImageBytes(inner)
+        if "path" in fields:
+            return ImagePaths(pc.struct_field(column, "path").to_numpy(), reading.folder)
+    if not (pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)):
+        raise InputError(f"`image` must be a column of JPEG or PNG bytes; got {column.type} in {reading.where}")
+    return ImageBytes(column)
+
+
+def _by_name(table: pa.Table, class_names: Sequence[str]) -> dict[str, Array]:
+    """Labels and predictions as text, where that is what the `prob:CLASS` columns are called.
+
+    Numbers may be names too (digits 3 and 8, or columns `prob:1`, `prob:0`), and an index would then be wrong.
+    """
+    given = [name for name in ("labels", "predictions") if name in table.column_names]
+    if any(pa.types.is_nested(table.column(name).type) for name in given):
+        return {}
+    texts = {name: table.column(name).cast(pa.string()) for name in given}
+    are_names = all(pc.all(pc.is_in(text, pa.array(class_names))).as_py() for text in texts.values())
+    return {name: text.to_numpy() for name, text in texts.items()} if are_names else {}

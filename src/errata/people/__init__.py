@@ -1,0 +1,38 @@
+"""What people say of an audit: annotations, decisions, agreement, and their database. No server, no HTML."""
+
+from ..core import require
+
+require("sqlalchemy", "app")
+
+# ruff: noqa: E402 - below what names the cure where the package is missing
+from .agreement import Agreement, Dispute, Majority, Pair
+from .answers import Progress
+from .curation import Drawn, Tested
+from .database import Unavailable
+from .entries import Accepted, Annotation, Conflict, Decision, Drawing, Edit, Entry, Guess, Standing
+from .exchange import ANNOTATIONS, RECORDS, Imported
+from .records import Records
+
+__all__ = [
+    "ANNOTATIONS",
+    "RECORDS",
+    "Accepted",
+    "Agreement",
+    "Annotation",
+    "Conflict",
+    "Decision",
+    "Dispute",
+    "Drawing",
+    "Drawn",
+    "Edit",
+    "Entry",
+    "Guess",
+    "Imported",
+    "Majority",
+    "Pair",
+    "Progress",
+    "Records",
+    "Standing",
+    "Tested",
+    "Unavailable",
+]

@@ -1,0 +1,206 @@
+"""The mixture behind `domino`: Gaussians on the embedding, with a label and a prediction for each component.
+
+Row i under component s has the log density
+
+    log pi_s + log N(z_i; mu_s, diag v_s) + g log p_s[y_i] + h a(q_i, p^_s)
+
+with label y_i, soft prediction q_i, and a one of two agreements: "inner", log sum_j q_ij p^_sj, or
+"cross-entropy", sum_j q_ij log p^_sj. The M-step averages y and q by responsibility whatever g and h are. That
+average maximises the label term and the cross-entropy, so EM cannot go down with them; of "inner" it is the
+maximiser only where predictions are 0 or 1. Both agree there.
+
+Nothing here is larger than (n, s) beside the rows themselves: one pass over blocks of rows is an E-step and
+the sums of the next M-step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy import sparse
+
+from ...core import Array
+from ...core.blocks import blocks
+
+Agreement = Literal["cross-entropy", "inner"]
+
+LEAST = 1e-12  # a probability below it counts as this: one row of an unseen class is unlikely, not impossible
+DEAD = 1e-8  # rows in a component that has none: it has no mean of its own
+LOG_TWO_PI = float(np.log(2 * np.pi))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What a mixture is fitted to."""
+
+    Z: Array  # (n, d) centred, so that sums of squares lose nothing
+    labels: Array  # (n,) class indices
+    probs: Array  # (n, k)
+
+    def blocks(self) -> Iterator[tuple[slice, Array, Array, sparse.csr_matrix]]:
+        """(rows, z beside its squares (b, 2 d), probs (b, k), one-hot labels (b, k)) in float64."""
+        k = self.probs.shape[1]
+        for rows, z in blocks(self.Z):
+            y = self.labels[rows]
+            cells = np.ones(len(y)), y, np.arange(len(y) + 1)
+            yield rows, with_squares(z), self.probs[rows].astype(np.float64), sparse.csr_matrix(cells, (len(y), k))
+
+
+def with_squares(z: Array) -> Array:
+    """(b, 2 d): one product with it gives what a quadratic form needs, and one all moments."""
+    b, d = z.shape
+    both = np.empty((b, 2 * d))
+    both[:, :d] = z
+    np.multiply(both[:, :d], both[:, :d], out=both[:, d:])
+    return both
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """How much the label (g) and the prediction (h) count beside the embedding, and how predictions agree."""
+
+    label: float = 1.0
+    prediction: float = 1.0
+    agreement: Agreement = "cross-entropy"
+
+
+@dataclass(frozen=True, eq=False)
+class Variance:
+    """What keeps a component from closing on single rows: at least `floor`, then `added` on top.
+
+    A floor is the constrained maximiser, so the likelihood still cannot go down.
+    """
+
+    whole: Array  # (d,) of all rows: what a component without rows has
+    floor: Array | float = 0.0
+    added: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    log_weights: Array  # (s,)
+    means: Array  # (s, d)
+    variances: Array  # (s, d)
+    labels: Array  # (s, k) probability of each label
+    predictions: Array  # (s, k) and of each prediction
+
+    def embedding(self, both: Array) -> Array:
+        """(b, s) log pi_s + log N(z), from z beside its squares: what is known before label and prediction."""
+        precisions = 1 / self.variances
+        slopes = np.hstack([self.means * precisions, -0.5 * precisions])
+        heights = np.square(self.means) * precisions + np.log(self.variances) + LOG_TWO_PI
+        density: Array = both @ slopes.T
+        density += self.log_weights - 0.5 * heights.sum(axis=1)
+        return density
+
+    def outcome(self, labels: Array, probs: Array, weights: Weights) -> Array:
+        """(b, s) g log p_s[y] + h a(q, p^_s)."""
+        by_label = weights.label * np.log(np.maximum(self.labels, LEAST)).T
+        if weights.agreement == "inner":
+            agreement = weights.prediction * np.log(probs @ self.predictions.T + LEAST)
+        else:
+            agreement = probs @ (weights.prediction * np.log(np.maximum(self.predictions, LEAST)).T)
+        agreement += by_label[labels]
+        return agreement
+
+
+@dataclass(eq=False)
+class Sums:
+    """Over rows, weighted by responsibility: all that an M-step reads."""
+
+    mass: Array  # (s,)
+    moments: Array  # (s, 2 d) of z and of its squares
+    labels: Array  # (s, k)
+    predictions: Array  # (s, k)
+
+    @classmethod
+    def none(cls, s: int, d: int, k: int) -> Sums:
+        return cls(np.zeros(s), np.zeros((s, 2 * d)), np.zeros((s, k)), np.zeros((s, k)))
+
+    def add(self, shares: Array, both: Array, probs: Array, onehot: sparse.csr_matrix) -> None:
+        self.mass += shares.sum(axis=0)
+        self.moments += shares.T @ both
+        self.labels += (onehot.T @ shares).T
+        self.predictions += shares.T @ probs
+
+
+def normalise(density: Array) -> tuple[Array, Array]:
+    """(b, s) responsibilities and (b,) log sums, in place of the log densities."""
+    peak = density.max(axis=1, keepdims=True)
+    density -= peak
+    np.exp(density, out=density)
+    total = density.sum(axis=1, keepdims=True)
+    density /= total
+    return density, (np.log(total) + peak)[:, 0]
+
+
+def expect(mixture: Mixture, rows: Rows, weights: Weights) -> tuple[Sums, float]:
+    """The sums of the next M-step, and the mean log-likelihood of this mixture."""
+    sums = Sums.none(len(mixture.means), rows.Z.shape[1], rows.probs.shape[1])
+    total = 0.0
+    for where, both, probs, onehot in rows.blocks():
+        density = mixture.embedding(both)
+        density += mixture.outcome(rows.labels[where], probs, weights)
+        shares, log_sums = normalise(density)
+        sums.add(shares, both, probs, onehot)
+        total += float(log_sums.sum())
+    return sums, total / len(rows.Z)
+
+
+def sums_of(shares: Array, rows: Rows) -> Sums:
+    """The sums for given (n, s) responsibilities: where EM starts."""
+    sums = Sums.none(shares.shape[1], rows.Z.shape[1], rows.probs.shape[1])
+    for where, both, probs, onehot in rows.blocks():
+        sums.add(shares[where], both, probs, onehot)
+    return sums
+
+
+def maximise(sums: Sums, variance: Variance) -> Mixture:
+    """Weighted means, variances and averages; a component without rows becomes the whole, with no weight."""
+    d = sums.moments.shape[1] // 2
+    alive = sums.mass > DEAD
+    mass = np.where(alive, sums.mass, 1.0)[:, None]
+    means = np.where(alive[:, None], sums.moments[:, :d] / mass, 0.0)
+    variances = np.maximum(sums.moments[:, d:] / mass - means**2, variance.floor) + variance.added
+    shares = np.maximum(sums.mass / sums.mass.sum(), np.finfo(float).tiny)
+    return Mixture(
+        log_weights=np.log(shares),
+        means=means,
+        variances=np.where(alive[:, None], variances, variance.whole + variance.added),
+        labels=_distribution(sums.labels),
+        predictions=_distribution(sums.predictions),
+    )
+
+
+def _distribution(counts: Array) -> Array:
+    """(s, k) rows that sum to one; even where nothing was counted."""
+    totals = counts.sum(axis=1, keepdims=True)
+    even = np.full_like(counts, 1 / counts.shape[1])
+    shares: Array = np.divide(counts, totals, out=even, where=totals > DEAD)
+    return shares
+
+
+def run(
+    rows: Rows,
+    shares: Array,
+    weights: Weights,
+    variance: Variance,
+    *,
+    tol: float = 1e-3,
+    steps: int = 100,
+    tell: Callable[[float], None] = lambda share: None,
+) -> tuple[Mixture, list[float]]:
+    """EM from (n, s) responsibilities, and the mean log-likelihood before each M-step."""
+    mixture = maximise(sums_of(shares, rows), variance)
+    values: list[float] = []
+    for i in range(steps):
+        sums, value = expect(mixture, rows, weights)
+        mixture = maximise(sums, variance)
+        values.append(value)
+        tell((i + 1) / steps)
+        if i and abs(value - values[-2]) < tol:
+            break
+    return mixture, values

@@ -1,0 +1,149 @@
+"""Ways to cut rows into clusters, and to say which cluster a new row belongs to.
+
+k-means with normalised centroids: each row goes to the centroid of largest product, a centroid is the mean of its
+raw rows, scaled to length one. Rows with large gradients therefore steer it, and lengths do not matter for where a row
+goes (InfEmbed, section 3.3, and the library its authors used).
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.cluster import DBSCAN, KMeans, SpectralClustering
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neighbors import NearestNeighbors
+
+from ...core import Array, Evaluation, InputError
+from ...core.blocks import Matrix, blocks, unit
+
+NOISE = -1  # a row that belongs to no cluster
+SPECTRAL_ROWS = 5000  # its matrix of neighbours is decomposed: more rows take minutes
+NEIGHBOURS = 10
+
+
+def lloyd(X: Array, k: int, *, spherical: bool, rounds: int, seed: int) -> Array:
+    """(k', d) centroids, none of them empty: k-means, with centroids of length one where `spherical`."""
+    k = min(k, len(X))
+    if not spherical:
+        return _plain_kmeans(X, k, rounds, seed)
+    rng = np.random.default_rng(seed)
+    centres = unit(X[np.sort(rng.choice(len(X), k, replace=False))])
+    before: Array | None = None
+    for _ in range(rounds):
+        nearest, scores = nearest_centre(X, centres, spherical=True)
+        if before is not None and np.array_equal(nearest, before):
+            break
+        before = nearest
+        centres = unit(_sums(X, _filled(nearest, scores, k), k))
+    nearest, _ = nearest_centre(X, centres, spherical=True)
+    kept: Array = centres[np.unique(nearest)]
+    return kept
+
+
+def _plain_kmeans(X: Array, k: int, rounds: int, seed: int) -> Array:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters: fewer clusters
+        centres: Array = KMeans(k, random_state=seed, n_init=1, max_iter=rounds).fit(X).cluster_centers_
+    nearest, _ = nearest_centre(X, centres, spherical=False)
+    kept: Array = centres[np.unique(nearest)]
+    return kept
+
+
+def nearest_centre(X: Matrix, centres: Array, *, spherical: bool) -> tuple[Array, Array]:
+    """(n,) the centroid each row belongs to, and (n,) how well it fits there: a product, or minus half a distance²."""
+    nearest, fit = np.empty(len(X), dtype=np.int64), np.empty(len(X))
+    shift = 0.0 if spherical else 0.5 * (centres**2).sum(axis=1)
+    for rows, block in blocks(X):
+        scores = block.astype(np.float64) @ centres.T - shift
+        nearest[rows] = scores.argmax(axis=1)
+        fit[rows] = scores.max(axis=1)
+    return nearest, fit
+
+
+def _filled(nearest: Array, scores: Array, k: int) -> Array:
+    """An empty cluster takes the row that fits worst where it is."""
+    nearest = nearest.copy()
+    worst = iter(np.argsort(scores, kind="stable"))
+    for j in np.flatnonzero(np.bincount(nearest, minlength=k) == 0):
+        nearest[next(worst)] = j
+    return nearest
+
+
+def _sums(X: Array, nearest: Array, k: int) -> Array:
+    sums = np.zeros((k, X.shape[1]))
+    np.add.at(sums, nearest, X)
+    return sums
+
+
+def columns_used(evaluation: Evaluation, d: int, dims_a_class: int | None) -> int:
+    """How many of the first columns are clustered: so many for each class; None: all d.
+
+    The columns of an influence embedding come in the order of the Hessian's eigenvalues. A few for each class stand
+    out from the others, which hold noise, and noise of the same size: k-means sees nothing else where there are many.
+    """
+    if dims_a_class is None:
+        return d
+    probs, labels = evaluation.probs, evaluation.labels
+    classes = 2  # a regression has as few directions as two classes
+    if evaluation.task == "classification" and labels is not None:
+        classes = probs.shape[1] if probs is not None else len(np.unique(labels))
+    return min(d, dims_a_class * max(2, classes))
+
+
+def to_cluster(X: Matrix, used: int, unit_length: bool) -> Array:
+    """(n, used) float64."""
+    first = np.asarray(X[:, :used] if isinstance(X, np.ndarray) else np.asarray(X)[:, :used], dtype=np.float64)
+    return unit(first) if unit_length else first
+
+
+def clusters_of(
+    X: Array, losses: Array, clusterer: Any, *, count: int, radius: float | None, least: int, seed: int
+) -> Array:
+    """(n,) cluster of each row by DBSCAN, spectral clustering or anything with `fit_predict`; NOISE is none."""
+    if clusterer == "dbscan":
+        radius = radius if radius is not None else _usual_radius(X, losses, least)
+        return np.asarray(DBSCAN(eps=max(radius, 1e-12), min_samples=least).fit_predict(X))
+    if clusterer == "spectral":
+        return _spectral(X, count, seed)
+    found = np.asarray(clusterer.fit_predict(X))
+    if found.shape != (len(X),):
+        raise InputError(f"`clusterer.fit_predict` must give one cluster a row, shape ({len(X)},); got {found.shape}")
+    if found.dtype.kind not in "iu":
+        raise InputError(f"`clusterer.fit_predict` must number the clusters, from 0, -1 for none; got {found.dtype}")
+    return found
+
+
+def _usual_radius(X: Array, losses: Array, least: int) -> float:
+    """Three in four of the rows with more than the mean loss have `least` others within it.
+
+    The others lie near zero, closer together by orders of magnitude: their distances would tear errors apart.
+    """
+    lossy = losses > losses.mean()
+    rows = X[lossy] if lossy.any() else X
+    distances, _ = NearestNeighbors(n_neighbors=min(least + 1, len(X))).fit(X).kneighbors(rows)
+    return float(np.quantile(distances[:, -1], 0.75))
+
+
+def _spectral(X: Array, count: int, seed: int) -> Array:
+    """Of at most SPECTRAL_ROWS rows; the others go where their nearest one went."""
+    some = np.sort(np.random.default_rng(seed).permutation(len(X))[:SPECTRAL_ROWS])
+    neighbours = min(NEIGHBOURS, len(some) - 1)
+    model = SpectralClustering(
+        min(count, len(some) - 1), affinity="nearest_neighbors", n_neighbors=neighbours, random_state=seed,
+        assign_labels="cluster_qr",
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # neighbourhoods that do not touch are clusters too
+        found = model.fit_predict(X[some])
+    return follow(X, X[some], np.asarray(found))
+
+
+def follow(X: Matrix, known: Array, clusters: Array) -> Array:
+    """(n,) the cluster of each row's nearest known row."""
+    index = NearestNeighbors(n_neighbors=1).fit(known)
+    out = np.empty(len(X), dtype=np.int64)
+    for rows, block in blocks(X):
+        out[rows] = clusters[index.kneighbors(block.astype(np.float64), return_distance=False)[:, 0]]
+    return out

@@ -1,0 +1,337 @@
+"""`spotlight`: a contiguous region of the representation space where the loss is high, several in turn.
+
+d'Eon, d'Eon, Wright and Leyton-Brown, "The Spotlight", 2022. A light at mu with precision tau gives row i
+the weight k_i = max(0, 1 - tau |x_i - mu|^2). It maximises the weighted mean loss sum(k l) / sum(k) while
+sum(k) stays at S rows or more. Further lights follow after l <- l (1 - k / max k), or a stronger dimming.
+
+`as_published` follows the code behind the paper's numbers: Adam on mu and log tau for 5,000 steps with a
+one-sided quadratic barrier whose width shrinks geometrically from N - S to .05 S. `recommended` solves the
+same problem with the size as an equation: for any mu there is one tau with sum(k) = S, found without
+reading X, so only mu is searched, by L-BFGS, while S shrinks from half of the rows, and also from a few
+places where high losses crowd. It works in units of the data's own spread, so neither scale nor shift of X
+matters, and the light always shrinks.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from scipy.optimize import minimize
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+
+from ...core import Array, Evaluation, InputError
+from ...core.membership import threshold
+from ..contract import BaseSlicer, check_columns
+from .reader import Reader
+from .shape import Ellipse, Sphere, precision_for, published_ellipse, recommended_ellipse, weighted_mean
+
+STAGES = 12  # sizes between half of the rows and the one asked for
+STAGE_STEPS = 10
+SKETCH_ROWS = 10_000  # enough to shrink on; the polishing reads all rows
+SKETCH_LIT = 200  # of them at least must be under the final light
+CROWD_ROWS = 2000  # drawn in proportion to loss; their clusters are where further searches may start
+CROWDS = 16
+STARTS = 3
+START_STEPS = 15
+FINAL_STEPS = 60
+GROW = 4  # times its size that a light may grow or shrink
+WINDOW = 10  # rows
+MOST_READS = 900.0  # of X by one recommended light; the published one reads X 5,000 times
+ENOUGH = 1e-4  # relative gain of a final round below which it is the last
+
+
+class Spotlight(BaseSlicer):
+    """Balls (or ellipsoids) of high loss in a representation, the first the brightest.
+
+    size: share of rows a light holds. side: "easy" looks for low loss instead. shape: "sphere" or "ellipse".
+    grow: let a light that was found at `size` end where the losses around it fall half way back to the mean.
+    dim: what a light takes from the losses before the next one: "by_peak" k / max k, as published, which leaves
+    so much that a large group is found again and again; "members" all of its members' loss, and of the others'
+    in proportion to their weight.
+    solver: "smooth" or "adam"; barrier (C), learning_rate, patience, steps and initial_precision (tau at the
+    start) belong to "adam".
+    """
+
+    name = "spotlight"
+    needs = frozenset({"representations", "losses"})
+    presets: ClassVar = {"recommended": {}, "as_published": {"solver": "adam", "dim": "by_peak"}}
+    learnt: ClassVar[tuple[str, ...]] = ("centres_", "shapes_")
+
+    centres_: Array  # (s, d)
+    shapes_: Array  # (s,) square roots of precisions; (s, d, d) factors M with distance |(x - mu) M|^2
+
+    def __init__(
+        self,
+        size: float = 0.02,
+        count: int = 5,
+        side: Literal["hard", "easy"] = "hard",
+        shape: Literal["sphere", "ellipse"] = "sphere",
+        grow: bool = False,
+        dim: Literal["members", "by_peak"] = "members",
+        solver: Literal["smooth", "adam"] = "smooth",
+        barrier: float = 1.0,
+        learning_rate: float = 1e-2,
+        patience: int = 10,
+        steps: int = 5000,
+        initial_precision: float | None = None,
+        representation: str | None = None,
+        seed: int = 0,
+    ):
+        self.size, self.count, self.side, self.shape, self.solver = size, count, side, shape, solver
+        self.barrier, self.learning_rate, self.patience = barrier, learning_rate, patience
+        self.steps, self.initial_precision, self.representation = steps, initial_precision, representation
+        self.grow, self.dim, self.seed = grow, dim, seed
+
+    def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
+        self._check()
+        assert evaluation.losses is not None
+        X = self.matrix(evaluation)
+        losses = _brightness(evaluation.losses, self.side)
+        lights: list[Sphere | Ellipse] = []
+        reader = Reader(X)
+        for j in range(self.count):
+            light = self._solve(reader, losses)
+            k = light.weights(X)
+            lights.append(light)
+            self.tell((j + 1) / self.count)
+            losses *= 1 - self._covered(k)
+        self.centres_ = np.stack([light.centre for light in lights])
+        self.shapes_ = np.stack([np.asarray(light.factor) for light in lights])
+        self.rules_ = tuple(self._rule(j) for j in range(self.count))
+
+    def _check(self) -> None:
+        limits: dict[str, tuple[bool, str]] = {
+            "size": (0 < self.size <= 0.5, "in (0, .5]"),
+            "count": (self.count >= 1, "at least 1"),
+            "side": (self.side in ("hard", "easy"), "`hard` or `easy`"),
+            "shape": (self.shape in ("sphere", "ellipse"), "`sphere` or `ellipse`"),
+            "dim": (self.dim in ("members", "by_peak"), "`members` or `by_peak`"),
+            "solver": (self.solver in ("smooth", "adam"), "`smooth` or `adam`"),
+            "barrier": (self.barrier > 0, "positive"),
+            "learning_rate": (self.learning_rate > 0, "positive"),
+            "patience": (self.patience >= 0, "at least 0"),
+            "steps": (self.steps >= 1, "at least 1"),
+            "initial_precision": (self.initial_precision is None or self.initial_precision > 0, "positive"),
+        }
+        for option, (good, want) in limits.items():
+            if not good:
+                raise InputError(f"`spotlight.{option}` must be {want}; got {getattr(self, option)!r}")
+
+    def _solve(self, reader: Reader, losses: Array) -> Sphere | Ellipse:
+        size = max(1.0, self.size * reader.n)
+        if self.solver == "smooth":
+            light = recommended_sphere(reader, losses, size, self.seed)
+            if self.grow:
+                size, light = grown(reader, losses, size, light)
+            return light if self.shape == "sphere" else recommended_ellipse(reader, losses, size, light)
+        adam = AdamSettings(size, self.barrier, self.learning_rate, self.patience, self.steps, self.initial_precision)
+        if self.shape == "sphere":
+            return published_sphere(reader, losses, adam)
+        return published_ellipse(reader, losses, Schedule(adam, reader.n))
+
+    def _covered(self, k: Array) -> Array:
+        """(n,) how much of each row's loss this light has dealt with."""
+        full = k.max() if self.dim == "by_peak" else threshold(k)
+        return np.minimum(1.0, k / max(float(full), 1e-12)) if np.isfinite(full) else np.zeros_like(k)
+
+    def _rule(self, j: int) -> dict[str, Any]:
+        kind = "ball" if self.shape == "sphere" else "ellipsoid"
+        return {"kind": kind, "representation": self.representation_, "light": j, "side": self.side}
+
+    def membership(self, evaluation: Evaluation) -> Array:
+        X = self.matrix(evaluation)
+        check_columns(X, self.centres_.shape[1], "method `spotlight`")
+        make = Sphere if self.shapes_.ndim == 1 else Ellipse
+        pairs = zip(self.centres_, self.shapes_, strict=True)
+        return np.stack([make(centre, factor).weights(X) for centre, factor in pairs], axis=1)
+
+
+def _brightness(losses: Array, side: str) -> Array:
+    """What a light looks for: the loss, or on the easy side how far it lies below the worst. Never negative,
+    since a light dims what it covers by scaling it towards zero."""
+    bright = losses.astype(np.float64)
+    return bright.max() - bright if side == "easy" else bright - min(0.0, float(bright.min()))
+
+
+# --- recommended -------------------------------------------------------------------------------------------
+
+
+def recommended_sphere(reader: Reader, losses: Array, size: float, seed: int = 0) -> Sphere:
+    """The best light of exactly this size.
+
+    One search starts diffuse, as the published one does, and shrinks from half of the rows to `size`; a few
+    start where high losses crowd. The best of them is polished until it stops gaining.
+    """
+    spread = float(losses.std())
+    standard = (losses - losses.mean()) / spread if spread > 0 else np.zeros(len(losses))
+    at_size, limit = partial(light_value, reader, standard, size), reader.reads + MOST_READS
+    start = _sketched_start(reader, standard, size, seed)
+    lights = [_climb(at_size, start, reader.scale, START_STEPS)]
+    crowds = _crowds(reader, losses, seed)
+    brightness = np.array([at_size(crowd)[0] for crowd in crowds])
+    for j in np.argsort(-brightness, kind="stable")[:STARTS]:
+        lights.append(_climb(at_size, crowds[j], reader.scale, START_STEPS))
+    mu, value = max(lights, key=lambda light: light[1])
+    while reader.reads < limit:
+        mu, better = _climb(at_size, mu, reader.scale, FINAL_STEPS)
+        if better - value <= ENOUGH * max(abs(value), 1e-12):
+            break
+        value = better
+    tau = precision_for(reader.distances(mu), size)
+    return Sphere(mu + reader.centre, np.sqrt(tau))
+
+
+def grown(reader: Reader, losses: Array, size: float, light: Sphere) -> tuple[float, Sphere]:
+    """The size at which a light leaves its group, and the light of that size.
+
+    Outwards from the centre, the loss in a window of rows falls where the group ends: the light ends where it
+    has come half way from the loss around the centre to the mean.
+    """
+    distances = reader.distances(light.centre - reader.centre)
+    fewest, most = max(1, int(size / GROW)), min(int(GROW * size), reader.n // 4)
+    window = max(WINDOW, fewest)
+    near = losses[np.argsort(distances, kind="stable")[: most + window]]
+    level, mean = float(near[: max(fewest, WINDOW)].mean()), float(losses.mean())
+    sums = np.concatenate([[0.0], np.cumsum(np.minimum(near, level))])  # one huge loss must not carry its window
+    around = (sums[window:] - sums[:-window]) / window
+    outside = np.flatnonzero(around[fewest:] < (level + mean) / 2)
+    best = float(min(most, fewest + outside[0] + window // 2)) if len(outside) else float(most)
+    return best, Sphere(light.centre, np.sqrt(precision_for(distances, best)))
+
+
+def _sketched_start(reader: Reader, losses: Array, size: float, seed: int) -> Array:
+    """Where the shrinking light ends; on some of the rows where there are many, since only the end needs all."""
+    rows = max(SKETCH_ROWS, int(SKETCH_LIT * reader.n / size))
+    if rows >= reader.n:
+        return _shrink(reader, losses, size)
+    index = np.sort(np.random.default_rng(seed).choice(reader.n, rows, replace=False))
+    few = reader.sketch(index)
+    start = _shrink(few, losses[index], size * rows / reader.n)
+    reader.reads += few.reads * rows / reader.n
+    return start
+
+
+def _shrink(reader: Reader, losses: Array, size: float) -> Array:
+    """From a light on half of the rows to one of this size, following the best place."""
+    mu = np.zeros(reader.d)
+    for stage in map(float, np.geomspace(max(size, reader.n / 2), size, STAGES)):
+        mu, _ = _climb(partial(light_value, reader, losses, stage), mu, reader.scale, STAGE_STEPS)
+    return mu
+
+
+def _crowds(reader: Reader, losses: Array, seed: int) -> Array:
+    """(c, d) centres of clusters of rows drawn in proportion to their loss."""
+    mass = losses - losses.min()
+    drawn = min(CROWD_ROWS, int(np.count_nonzero(mass)))
+    if drawn < 1:
+        return np.empty((0, reader.d))
+    rng = np.random.default_rng(seed)
+    rows = np.sort(rng.choice(reader.n, drawn, replace=False, p=mass / mass.sum()))
+    reader.forget()  # its copy of near rows and this one need not be held together
+    positions = np.subtract(reader.X[rows], reader.centre)
+    positions /= reader.scale
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters is no harm here
+        found = KMeans(min(CROWDS, drawn), n_init=1, max_iter=30, random_state=seed, copy_x=False).fit(positions)
+    centres: Array = found.cluster_centers_ * reader.scale
+    return centres
+
+
+def _climb(
+    value_and_slope: Callable[[Array], tuple[float, Array]], start: Array, scale: float, steps: int
+) -> tuple[Array, float]:
+    """Maximise by L-BFGS in units of the data's spread; never worse than the start."""
+
+    def downhill(u: Array) -> tuple[float, Array]:
+        value, slope = value_and_slope(start + scale * u)
+        return -value, -scale * slope
+
+    options = {"maxiter": steps, "maxfun": steps + steps // 2 + 5, "ftol": 1e-9, "gtol": 1e-12}
+    found = minimize(downhill, np.zeros_like(start), jac=True, method="L-BFGS-B", options=options)
+    return start + scale * found.x, -float(found.fun)
+
+
+def light_value(reader: Reader, losses: Array, size: float, mu: Array) -> tuple[float, Array]:
+    """Weighted mean loss of the light of this size at `mu` (relative to the reader's centre), and its slope."""
+    rows, tau = reader.lit(mu, lambda distances: precision_for(distances, size))
+    value, pull = weighted_mean(rows.distances, losses[rows.index], tau)
+    return value, 2 * tau * (reader.weighted_sum(rows.X, pull) - mu * pull.sum())
+
+
+# --- as published ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AdamSettings:
+    size: float
+    barrier: float
+    learning_rate: float
+    patience: int
+    steps: int
+    initial_precision: float | None
+
+
+class Schedule:
+    """Adam, the shrinking barrier, and the halving of the learning rate at each plateau.
+
+    After each halving the plateau's memory is reset, since the barrier has moved meanwhile; an objective
+    counts as better by torch's rule for a relative threshold of 1e-4.
+    """
+
+    def __init__(self, settings: AdamSettings, n: int):
+        self.settings, self.rate = settings, settings.learning_rate
+        self.widths = np.geomspace(max(n - settings.size, 1e-9), 0.05 * settings.size, settings.steps)
+        self.first: Any = 0.0
+        self.second: Any = 0.0
+        self.best, self.bad = np.inf, 0
+
+    def slopes(self, total: float, mean: float, width: float) -> tuple[float, float, float]:
+        """Objective, and the factors a, b with d objective / d k_i = a l_i + b."""
+        short = max(self.settings.size + width - total, 0.0) / width
+        objective = mean - self.settings.barrier * short * short
+        return objective, 1 / total, 2 * self.settings.barrier * short / width - mean / total
+
+    def step(self, i: int, slope: Array) -> Array:
+        """How far to move the parameters, uphill."""
+        self.first = 0.9 * self.first + 0.1 * slope
+        self.second = 0.999 * self.second + 0.001 * slope * slope
+        first, second = self.first / (1 - 0.9 ** (i + 1)), self.second / (1 - 0.999 ** (i + 1))
+        move: Array = self.rate * first / (np.sqrt(second) + 1e-8)
+        return move
+
+    def watch(self, objective: float) -> None:
+        cost = -objective
+        if self.best == np.inf or cost < self.best * (1 - 1e-4):
+            self.best, self.bad = cost, 0
+        else:
+            self.bad += 1
+        if self.bad > self.settings.patience:
+            self.rate = self.rate / 2 if self.rate / 2 > 1e-8 else self.rate
+            self.best, self.bad = np.inf, 0
+
+
+def published_sphere(reader: Reader, losses: Array, settings: AdamSettings) -> Sphere:
+    """Adam on mu and log tau, in the user's own coordinates, with one read of X a step at most."""
+    schedule = Schedule(settings, reader.n)
+    mu = -reader.centre  # the published start, the origin, seen from the reader's centre
+    log_tau = float(np.log(settings.initial_precision or 1e-4))
+    last = Sphere(mu + reader.centre, np.exp(log_tau / 2))
+    for i, width in enumerate(schedule.widths):
+        tau = float(np.exp(log_tau))
+        sums = reader.moments(mu, tau, losses)
+        if sums.total <= 0:  # the published code ends in NaN here: keep the last light that shone
+            return last
+        objective, a, b = schedule.slopes(sums.total, sums.mean, float(width))
+        pull_mu = a * sums.loss_pull + b * sums.pull
+        slope = np.append(2 * tau * pull_mu, -tau * (a * sums.loss_reach + b * sums.reach))
+        move = schedule.step(i, slope)
+        last = Sphere(mu + reader.centre, np.exp(log_tau / 2))
+        mu, log_tau = mu + move[:-1], log_tau + float(move[-1])
+        schedule.watch(objective)
+    return Sphere(mu + reader.centre, np.exp(log_tau / 2))

@@ -1,0 +1,116 @@
+"""The whole tree on the page of a slice: lines, numbers, and what is not drawn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from errata.core import Audit
+from errata.report import to_html
+from errata.report.tree import _guides as guides
+from errata.report.tree import tree
+from served import audited, pictured
+
+Make = Callable[..., Any]
+DEPTHS = (0, 1, 2, 2, 1, 2, 3, 3, 2)
+
+
+@pytest.fixture(scope="module")
+def audit() -> Audit:
+    return audited(pictured(1000), method="barlow")
+
+
+def told(audit: Audit, which: str = "path") -> Any:
+    return next(one for one in audit.slices[0].explanations if one.kind == which)
+
+
+def changed(audit: Audit, **changes: Any) -> Audit:
+    kept = tuple(one for one in audit.slices[0].explanations if one.kind != "path")
+    path = told(audit)
+    data = {name: value for name, value in {**path.data, **changes}.items() if value is not ...}
+    found = replace(audit.slices[0], explanations=(*kept, replace(path, data=data)))
+    return replace(audit, slices=(found, *audit.slices[1:]))
+
+
+def with_confirm(audit: Audit) -> Audit:
+    nodes = [{**node, "confirm": node["searched"]} for node in told(audit).data["tree"]["nodes"]]
+    return changed(audit, tree={"nodes": nodes})
+
+
+def section(html: str) -> str:
+    return html.partition('class="tree')[2].partition('<p class="q">')[0]
+
+
+def test_lines_lead_from_each_node_to_those_below_it() -> None:
+    nodes = [{"depth": depth} for depth in DEPTHS]
+    signs = {"line": "│", "tee": "├", "elbow": "└", "gap": " "}
+    drawn = ["".join(signs[one] for one in guides(nodes, i)) for i in range(len(nodes))]
+    assert drawn == ["", "├", "│├", "│└", "└", " ├", " │├", " │└", " └"]
+
+
+def test_every_node_is_a_line_with_its_numbers(audit: Audit) -> None:
+    shown = section(to_html(audit))
+    nodes = told(audit).data["tree"]["nodes"]
+    assert shown.count('role="row"') == len(nodes) + 1
+    all_failures = nodes[0]["searched"]["failures"]
+    cells = re.findall(r'role="cell"><b>([^<]+)</b></span><span class="n opt" role="cell">([^<]+)<', shown)
+    for node, (error, holds) in zip(nodes, cells, strict=True):
+        n, failures = node["searched"]["n"], node["searched"]["failures"]
+        assert error == (f"{100 * failures / n:.1f}%" if n >= 20 else f"{failures} of {n}")
+        assert holds == f"{100 * failures / all_failures:.1f}%"
+    assert "within" not in shown
+    assert "label dog" in shown
+    assert shown.count("this slice") == 1
+    assert shown.count('class="row here"') == 1
+
+
+def test_what_was_searched_is_never_drawn_and_confirm_rows_are(audit: Audit) -> None:
+    assert "<circle" not in section(to_html(audit))
+    assert "Discover rows, where the tree was grown." in to_html(audit)
+    drawn = to_html(with_confirm(audit))
+    assert section(drawn).count("<circle") == len(told(audit).data["tree"]["nodes"])
+    assert "Confirm rows. Error: share" in drawn
+
+
+def test_a_leaf_that_is_another_slice_is_linked(audit: Audit) -> None:
+    other = replace(audit.slices[0], id="s9")
+    nodes = told(audit).data["tree"]["nodes"]
+    rule = audit.slices[0].rule
+    leaf = next(node["leaf"] for node in nodes if node["leaf"] not in (None, rule["of"]["leaf"]))
+    moved = replace(other, rule={**rule, "of": {**rule["of"], "leaf": leaf}})
+    html = section(to_html(replace(audit, slices=(*audit.slices, moved))))
+    assert html.count('href="#slice/s9"') == 1
+    assert 'href="#slice/s2"' not in html, "another class has a tree of its own"
+
+
+@pytest.mark.parametrize("lack", [None, ...])
+def test_an_audit_saved_without_the_tree_shows_the_path(audit: Audit, lack: Any) -> None:
+    html = to_html(changed(audit, tree=lack))
+    first = html.partition('id="slice/s1"')[2].partition('id="slice/s2"')[0]
+    assert 'class="tree' not in first
+    assert "Average leaf error rate" in first
+
+
+def test_a_node_without_rows_is_not_measured(audit: Audit) -> None:
+    nodes = [{**node, "confirm": {"n": 0, "failures": 0}} for node in told(audit).data["tree"]["nodes"]]
+    found = changed(audit, tree={"nodes": nodes})
+    lines = tree(found, found.slices[0], told(found).data)
+    assert lines is not None
+    assert {line["rate"] for line in lines["lines"]} == {"not measured"}
+    assert {line["at"] for line in lines["lines"]} == {None}
+
+
+def test_a_node_beyond_the_axis_stretches_it(audit: Audit) -> None:
+    tops = []
+    for failures in (10, 90):
+        nodes = [{**node, "confirm": {"n": 100, "failures": failures}} for node in told(audit).data["tree"]["nodes"]]
+        whole = changed(audit, tree={"nodes": nodes})
+        found = replace(whole, slices=(replace(whole.slices[0], verdict="not confirmed"),))
+        lines = tree(found, found.slices[0], told(found).data)
+        assert lines is not None
+        tops.append((lines["axis"].top, lines["lines"][0]["at"]))
+    assert tops == [(0.6, pytest.approx(100 * 0.1 / 0.6)), (1.0, pytest.approx(90.0))]

@@ -1,0 +1,38 @@
+"""How the tests ask an app: without a socket, one request at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from errata.app.server import create_app
+from errata.core import Audit
+from errata.people.records import Records
+
+Ask = Callable[..., httpx.Response]
+PAGE = {"accept": "text/html"}
+
+
+def opened(audit: Audit, folder: Path, **more: Any) -> tuple[Records, Ask]:
+    records = Records(folder, fingerprint="f", slices={found.id: found.name for found in audit.slices})
+    app = create_app(audit, records, **more)
+
+    def ask(method: str, path: str, **given: Any) -> httpx.Response:
+        async def go() -> httpx.Response:
+            way = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+            async with httpx.AsyncClient(transport=way, base_url="http://127.0.0.1") as client:
+                return await client.request(method, path, **given)
+
+        return asyncio.run(go())
+
+    return records, ask
+
+
+def sentence(got: httpx.Response) -> str:
+    told = got.json()["detail"]
+    assert isinstance(told, str)
+    return told
