@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from errata import workflow
+from errata import hypothesis, workflow
 from errata.app.server import create_app
 from errata.cli.serve import _questionnaire as questionnaire
 from errata.core import Audit
-from errata.hypothesis import testing as guessing
-from errata.people.entries import Annotation, Decision, Drawing, Guess
+from errata.people.entries import Annotation, Decision, Drawing, Hypothesis
 from errata.people.records import Records
 from served import Threaded
 
@@ -63,10 +62,11 @@ def mended(audit: Audit) -> Audit:
 def said(audit: Audit, records: Records) -> None:
     """What people would have said: guesses, answers, a loop, decisions."""
     for number, text in enumerate(GUESSES, start=1):
-        found = guessing.test(audit, text, guesses=number)
+        found = hypothesis.run_test(audit, text, hypotheses=number)
         rest = round((found.rest_rate or 0.0) * found.rest_n)
-        records.guess(Guess(text=text, kind="condition", n=found.n, errors=found.errors or 0, rest_n=found.rest_n,
-                            rest_errors=rest, person="Ada" if number % 2 else "Bob"))  # fmt: skip
+        person = "Ada" if number % 2 else "Bob"
+        counts = {"n": found.n, "errors": found.errors or 0, "rest_n": found.rest_n, "rest_errors": rest}
+        records.add_hypothesis(Hypothesis(text=text, kind="condition", person=person, **counts))
     members = np.flatnonzero(audit.slices[0].members)
     beside = np.flatnonzero(~audit.slices[0].members)[:40]
     items = tuple(map(str, audit.evaluation.row_ids[np.concatenate([members[::2], beside])].tolist()))

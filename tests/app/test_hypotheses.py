@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from errata import hypothesis
 from errata.core import Audit
-from errata.hypothesis import testing as hypothesis
-from errata.people.entries import Guess
+from errata.people.entries import Hypothesis
 from errata.people.records import Records
 from errata.report import hypotheses as guesses
 from served import audited, pictured
@@ -38,7 +38,7 @@ def audit() -> Audit:
     plain = audited(pictured(2000))
     for wrong in range(5, 40):
         found = marked(plain, wrong)
-        verdicts = [hypothesis.test(found, "odd = yes", guesses=n).verdict for n in (1, 10)]
+        verdicts = [hypothesis.run_test(found, "odd = yes", hypotheses=n).verdict for n in (1, 10)]
         if verdicts[0] == "confirmed" and verdicts[1] != "confirmed":
             return found
     raise AssertionError("no count of errors lies in between")
@@ -92,7 +92,7 @@ def test_what_is_judged_again_is_what_would_be_tested_again(both: tuple[Records,
     for text in ("odd = yes", "light = night", *others(4)):
         guess(ask, text)
     for line in history(ask)["lines"]:
-        found = hypothesis.test(audit, line["text"], guesses=6)
+        found = hypothesis.run_test(audit, line["text"], hypotheses=6)
         assert line["verdict"] == found.verdict.capitalize()
         assert found.interval is not None
         assert line["interval"] == " to ".join(f"{100 * end:.1f}" for end in found.interval)
@@ -103,8 +103,8 @@ def test_the_same_words_again_are_no_new_guess(both: tuple[Records, Ask]) -> Non
     for text in ("odd = yes", "odd = yes", " odd = yes ", "night"):
         guess(ask, text)
     assert len(history(ask)["lines"]) == 2
-    assert len(records.guesses()) == 4, "each is kept"
-    assert {one.kind for one in records.guesses()} == {"condition", "words"}
+    assert len(records.hypotheses()) == 4, "each is kept"
+    assert {one.kind for one in records.hypotheses()} == {"condition", "words"}
 
 
 def test_guesses_at_one_slice_do_not_count_at_another(both: tuple[Records, Ask]) -> None:
@@ -122,7 +122,9 @@ def test_guesses_at_one_slice_do_not_count_at_another(both: tuple[Records, Ask])
 
 def test_a_guess_that_cannot_be_read_any_more_is_shown_as_such(both: tuple[Records, Ask]) -> None:
     records, ask = both
-    records.guess(Guess(text="gone = 1", kind="condition", n=50, errors=20, rest_n=100, rest_errors=5, person="Ada"))
+    records.add_hypothesis(
+        Hypothesis(text="gone = 1", kind="condition", n=50, errors=20, rest_n=100, rest_errors=5, person="Ada")
+    )
     (line,) = history(ask)["lines"]
     assert (line["verdict"], line["note"], line["rate"]) == ("Not judged again", "It cannot be read any more.", "40.0%")
     assert ask("GET", "/hypothesis").status_code == 200
@@ -143,6 +145,6 @@ def test_a_server_that_was_started_again_judges_the_same(audit: Audit, tmp_path:
 def test_few_rows_have_no_interval() -> None:
     one = {"text": "x", "person": "Ada", "n": 5, "errors": 2, "rest_n": 100, "rest_errors": 5,
            "verdict": "too few to tell", "then": "too few to tell", "interval": (0.1, 0.8), "place": 1,
-           "guesses": 1}  # fmt: skip
+           "hypotheses": 1}  # fmt: skip
     (line,) = guesses.history([one])["lines"]
     assert (line["rate"], line["interval"]) == ("2 of 5", "")

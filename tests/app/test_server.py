@@ -325,8 +325,8 @@ def test_a_guess_is_measured_on_unseen_rows_only(ask: Ask, audit: Audit) -> None
     assert wrong is not None
     assert (told["n"], told["errors"]) == (match.sum(), (match & wrong).sum())
     assert (told["rest_n"], told["rest_errors"]) == ((unseen & ~match).sum(), (unseen & ~match & wrong).sum())
-    assert told["sentence"].startswith(f"{match.sum()} unseen rows match. {(match & wrong).sum()} are wrong: ")
-    assert told["guesses"] == 1
+    assert told["sentence"].startswith(f"{match.sum()} held-out rows match. {(match & wrong).sum()} are wrong: ")
+    assert told["hypotheses"] == 1
     assert 0 < len(told["shown"]) <= 12
     assert all(audit.evaluation.metadata["light"][row["row"]] == "night" for row in told["shown"])
 
@@ -336,12 +336,12 @@ def test_guesses_are_kept_and_counted_by_slice_and_by_person(ask: Ask, records: 
         told: dict[str, Any] = ask("POST", "/api/guess", json={"text": text, "slice": slice, "person": "Ada"}).json()
         return told
 
-    assert [guess(text, "s1")["guesses"] for text in ("night", "size > 5", "night", "size > 6")] == [1, 2, 2, 3]
+    assert [guess(text, "s1")["hypotheses"] for text in ("night", "size > 5", "night", "size > 6")] == [1, 2, 2, 3]
     fourth = guess("size > 7", "s1")
-    assert "4 guesses tested here; the interval allows for all of them." in fourth["sentence"]
-    assert guess("night", "s2")["guesses"] == 1
-    assert [guess(text, at)["guesses"] for text, at in (("night", None), ("day", ""))] == [1, 2]
-    assert {one.person for one in records.guesses("s1")} == {"Ada"}
+    assert "4 hypotheses tested here; the interval allows for all of them." in fourth["sentence"]
+    assert guess("night", "s2")["hypotheses"] == 1
+    assert [guess(text, at)["hypotheses"] for text, at in (("night", None), ("day", ""))] == [1, 2]
+    assert {one.person for one in records.hypotheses("s1")} == {"Ada"}
     page = ask("GET", "/hypothesis").text
     assert "2 guesses" in page
     assert ">night</a>" in page
@@ -377,7 +377,7 @@ def test_a_mistake_in_a_guess_gets_one_sentence_and_is_not_counted(
     told = sentence(got) if got.status_code == 422 else got.json()["sentence"]
     assert words in told
     assert got.status_code == 422 or got.json()["n"] == 0
-    assert records.guesses("s1") == () or got.status_code == 200
+    assert records.hypotheses("s1") == () or got.status_code == 200
 
 
 def test_a_guess_about_no_known_slice(ask: Ask, records: Records) -> None:

@@ -241,8 +241,8 @@ def test_a_guess_right_and_with_a_mistake(
     page.keyboard.type("light = night")
     page.keyboard.press("Enter")
     said = page.locator(".hyp .said:visible")
-    expect(said).to_contain_text(f"{match.sum()} unseen rows match. {(match & wrong).sum()} are wrong: ")
-    expect(said).to_contain_text("of the other unseen rows.")
+    expect(said).to_contain_text(f"{match.sum()} held-out rows match. {(match & wrong).sum()} are wrong: ")
+    expect(said).to_contain_text("of the other held-out rows.")
     box = page.locator(".hyp input:visible")
     if where == "saved":
         box.fill("ligth = night")
@@ -252,12 +252,12 @@ def test_a_guess_right_and_with_a_mistake(
     for size in (3, 4, 5):
         box.fill(f"size > {size}")
         box.press("Enter")
-        expect(said).to_contain_text("unseen rows match")
+        expect(said).to_contain_text("held-out rows match")
         expect(said).not_to_contain_text("are wrong: 0.0%")
     expect(page.locator(".hyp .answer:visible")).to_contain_text(
-        "4 guesses tested here; the interval allows for all of them."
+        "4 hypotheses tested here; the interval allows for all of them."
     )
-    assert page.locator(".hyp .answer:visible").inner_text().count("guesses tested here") == 1
+    assert page.locator(".hyp .answer:visible").inner_text().count("hypotheses tested here") == 1
 
 
 def test_a_mistake_in_a_guess_is_told_by_the_server(open_page: Open, home: tuple[str, Records]) -> None:
@@ -272,12 +272,12 @@ def test_a_mistake_in_a_guess_is_told_by_the_server(open_page: Open, home: tuple
 
 def test_a_guess_has_an_address_and_a_history(open_page: Open, home: tuple[str, Records]) -> None:
     page = open_page(home[0] + "/hypothesis?q=light+%3D+night")
-    expect(page.locator(".said")).to_contain_text("unseen rows match.")
+    expect(page.locator(".said")).to_contain_text("held-out rows match.")
     assert page.locator(".matches .thumb img").count() == 12
     page.locator("#person").fill("Ada")
     page.locator("#guess-page").fill("size > 5")
     page.keyboard.press("Enter")
-    expect(page.locator(".said")).to_contain_text("unseen rows match.")
+    expect(page.locator(".said")).to_contain_text("held-out rows match.")
     page.wait_for_url("**/hypothesis?q=size%20%3E%205")
     expect(page.locator("[data-history=''] .summary")).to_contain_text("2 guesses, each judged as one of 2.")
     at_once = page.locator("tbody tr").all_inner_texts()
@@ -286,7 +286,7 @@ def test_a_guess_has_an_address_and_a_history(open_page: Open, home: tuple[str, 
     assert page.locator("tbody tr").all_inner_texts()[0].split("\t")[0] == "size > 5"
     expect(page.locator("tbody tr").first).to_contain_text("Ada")
     page.get_by_role("link", name="light = night").click()
-    expect(page.locator(".said")).to_contain_text("unseen rows match.")
+    expect(page.locator(".said")).to_contain_text("held-out rows match.")
 
 
 def name_oneself(page: Any, name: str) -> None:

@@ -1,4 +1,4 @@
-"""A guess, read by two grammars that must agree, and tested on rows that were not searched."""
+"""A hypothesis, read by two grammars that must agree, and tested on rows that were not searched."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from errata import hypothesis
 from errata.core import Audit, Evaluation, InputError, Overall, Slice, gaps
 from errata.core.confirm import Settings, Trial
 from errata.core.references import compare, rest_reference
-from errata.hypothesis import testing as hypothesis
-from errata.hypothesis.columns import read_column, to_columns
+from errata.hypothesis import to_columns
+from errata.hypothesis.columns import read_column
+from errata.hypothesis.testing import MAX_IDS
 
 HERE = Path(__file__).parent
 CASES = json.loads((HERE / "hypothesis_cases.json").read_text(encoding="utf-8"))
@@ -217,10 +219,10 @@ def test_words_are_looked_for_in_texts_as_whole_words():
     assert hypothesis.parse("don", rows).mask(rows).tolist() == [False] * 5
 
 
-# --- the test on unseen rows
+# --- the test on held-out rows
 
 N = 2000
-BIG = np.arange(N) % 10 < 2  # 200 of 1000 confirm rows: even rows search
+BIG = np.arange(N) % 10 < 2  # 200 of 1000 held-out rows: even rows search
 
 
 def _audit(wrong, *, settings=None, slices=(), **more):
@@ -250,99 +252,99 @@ def _wrong(big=BIG, rate=0.5, rest=0.1):
     return wrong
 
 
-def test_a_true_guess_is_confirmed_with_its_numbers():
+def test_a_true_hypothesis_is_confirmed_with_its_numbers():
     audit = _audit(_wrong(), metadata=_sizes())
-    guess = hypothesis.test(audit, "size = big")
+    result = hypothesis.run_test(audit, "size = big")
     confirm = ~audit.discover
     counts = compare(rest_reference(1000), BIG[confirm], _wrong()[confirm].astype(float))
     delta = Trial(audit.evaluation, audit.discover, Settings()).delta
-    assert (guess.unseen, guess.n, guess.errors, guess.rest_n) == (1000, 200, 100, 800)
-    assert guess.rate == 0.5
-    assert guess.interval == gaps.wilson(100, 200)
-    assert guess.rest_rate == pytest.approx(0.1)
-    assert guess.gap == pytest.approx(0.4)
-    assert guess.gap_interval == gaps.interval(counts, 0.025)
-    assert guess.p_value == gaps.p_gap(counts, delta)
-    assert (guess.verdict, guess.delta) == ("confirmed", delta)
-    assert "class" in guess.beyond
-    assert guess.sentence == (
-        "200 unseen rows match. 100 are wrong: 50.0% (95% interval 43.1 to 56.9), against 10.0% of the other "
-        "unseen rows."
+    assert (result.held_out, result.n, result.errors, result.rest_n) == (1000, 200, 100, 800)
+    assert result.rate == 0.5
+    assert result.interval == gaps.wilson(100, 200)
+    assert result.rest_rate == pytest.approx(0.1)
+    assert result.gap == pytest.approx(0.4)
+    assert result.gap_interval == gaps.interval(counts, 0.025)
+    assert result.p_value == gaps.p_gap(counts, delta)
+    assert (result.verdict, result.delta) == ("confirmed", delta)
+    assert "class" in result.beyond
+    assert result.sentence == (
+        "200 held-out rows match. 100 are wrong: 50.0% (95% interval 43.1 to 56.9), against 10.0% of the other "
+        "held-out rows."
     )
-    assert set(guess.ids) == set(np.flatnonzero(BIG & confirm))
+    assert set(result.ids) == set(np.flatnonzero(BIG & confirm))
 
 
 def test_rows_that_were_searched_do_not_count():
     everywhere = _wrong()
     only_searched = everywhere & (np.arange(N) % 2 == 0)
-    guess = hypothesis.test(_audit(only_searched, metadata=_sizes()), "size = big")
-    assert (guess.errors, guess.rest_rate) == (0, 0)
-    assert guess.verdict != "confirmed"
+    result = hypothesis.run_test(_audit(only_searched, metadata=_sizes()), "size = big")
+    assert (result.errors, result.rest_rate) == (0, 0)
+    assert result.verdict != "confirmed"
 
 
-def test_a_false_guess_is_not_confirmed_and_a_small_one_is_too_few():
+def test_a_false_hypothesis_is_not_confirmed_and_a_small_one_is_too_few():
     audit = _audit(_wrong(rate=0.1), metadata=_sizes())
-    assert hypothesis.test(audit, "size = big").verdict == "not confirmed"
-    small = hypothesis.test(audit, "age = 7 and size = small")
+    assert hypothesis.run_test(audit, "size = big").verdict == "not confirmed"
+    small = hypothesis.run_test(audit, "age = 7 and size = small")
     assert (small.n, small.verdict) == (40, "too few to tell")
     assert small.rows_needed > 40
 
 
 def test_few_rows_have_no_percentage():
     audit = _audit(_wrong(), metadata=_sizes())
-    guess = hypothesis.test(audit, "id in (1, 11, 1001, 1993)")
-    assert guess.sentence == "4 unseen rows match. 2 are wrong, against 17.9% of the other unseen rows."
-    one = hypothesis.test(audit, "id = 1")
-    assert one.sentence == "1 unseen row matches. 1 is wrong, against 17.9% of the other unseen rows."
+    result = hypothesis.run_test(audit, "id in (1, 11, 1001, 1993)")
+    assert result.sentence == "4 held-out rows match. 2 are wrong, against 17.9% of the other held-out rows."
+    one = hypothesis.run_test(audit, "id = 1")
+    assert one.sentence == "1 held-out row matches. 1 is wrong, against 17.9% of the other held-out rows."
 
 
-def test_more_guesses_make_it_stricter_and_say_so():
+def test_more_hypotheses_make_it_stricter_and_say_so():
     wrong = _wrong(rate=0.27, rest=0.15)
     audit = _audit(wrong, metadata=_sizes())
-    once, often = (hypothesis.test(audit, "size = big", guesses=g) for g in (1, 50))
+    once, often = (hypothesis.run_test(audit, "size = big", hypotheses=g) for g in (1, 50))
     assert once.p_value == often.p_value
     assert once.p_value <= 0.05
     assert (once.verdict, often.verdict) == ("confirmed", "not confirmed")
     counts = gaps.Counts(200, once.errors, once.rest_rate, 800)
     assert often.gap_interval == pytest.approx(gaps.interval(counts, 0.025 / 50))
     assert often.interval[0] < once.interval[0] < once.interval[1] < often.interval[1]
-    assert often.sentence.endswith(" 50 guesses tested here; the interval allows for all of them.")
-    third, fourth = (hypothesis.test(audit, "size = big", guesses=g).sentence for g in (3, 4))
-    assert "guesses" not in third
-    assert "4 guesses tested here" in fourth
+    assert often.sentence.endswith(" 50 hypotheses tested here; the interval allows for all of them.")
+    third, fourth = (hypothesis.run_test(audit, "size = big", hypotheses=g).sentence for g in (3, 4))
+    assert "hypotheses" not in third
+    assert "4 hypotheses tested here" in fourth
     with pytest.raises(InputError, match="at least 1; got 0"):
-        hypothesis.test(audit, "size = big", guesses=0)
+        hypothesis.run_test(audit, "size = big", hypotheses=0)
 
 
 @pytest.mark.parametrize("rate", [0.5, 0.27, 0.2, 0.15])
 @pytest.mark.parametrize("groups", [None, 40])
-def test_a_guess_judged_again_is_as_if_it_were_tested_again(rate, groups):
+def test_an_adjusted_result_is_as_if_it_were_tested_again(rate, groups):
     many = {} if groups is None else {"groups": np.arange(len(_wrong())) % groups}
     audit = _audit(_wrong(rate=rate, rest=0.15), metadata=_sizes(), **many)
-    first = hypothesis.test(audit, "size = big", guesses=3)
-    for guesses in (1, 3, 10, 50):
-        again = hypothesis.judge_again(first, guesses)
-        tested = hypothesis.test(audit, "size = big", guesses=guesses)
-        for name in ("verdict", "sentence", "guesses", "errors", "n", "rows_needed", "p_value"):
+    first = hypothesis.run_test(audit, "size = big", hypotheses=3)
+    for number in (1, 3, 10, 50):
+        again = hypothesis.adjust(first, number)
+        tested = hypothesis.run_test(audit, "size = big", hypotheses=number)
+        for name in ("verdict", "sentence", "hypotheses", "errors", "n", "rows_needed", "p_value"):
             assert getattr(again, name) == getattr(tested, name), name
         for name in ("interval", "gap_interval", "power"):
             assert getattr(again, name) == pytest.approx(getattr(tested, name)), name
-        assert again.beyond == again.explained_by == (), "these were not judged again"
+        assert again.beyond == again.explained_by == (), "these are not adjusted"
 
 
-def test_what_has_no_numbers_is_not_judged_again():
+def test_what_has_no_numbers_is_not_adjusted():
     audit = _audit(_wrong(), metadata=_sizes())
     for text in ("size = big and size = small", "label = cat and prediction = dog"):
-        found = hypothesis.test(audit, text)
-        assert hypothesis.judge_again(found, 10) is found
+        found = hypothesis.run_test(audit, text)
+        assert hypothesis.adjust(found, 10) is found
         assert found.evidence is None
 
 
 def test_a_later_look_and_the_margin_of_the_audit_count():
     wrong = _wrong(rate=0.27, rest=0.15)
-    plain = hypothesis.test(_audit(wrong, metadata=_sizes()), "size = big")
-    later = hypothesis.test(_audit(wrong, metadata=_sizes(), settings={"run": 6, "alpha": 0.05}), "size = big")
-    wide = hypothesis.test(_audit(wrong, metadata=_sizes(), settings={"delta": 0.2}), "size = big")
+    plain = hypothesis.run_test(_audit(wrong, metadata=_sizes()), "size = big")
+    later = hypothesis.run_test(_audit(wrong, metadata=_sizes(), settings={"run": 6, "alpha": 0.05}), "size = big")
+    wide = hypothesis.run_test(_audit(wrong, metadata=_sizes(), settings={"delta": 0.2}), "size = big")
     assert plain.verdict == "confirmed"
     assert later.verdict != "confirmed"
     assert (wide.delta, wide.p_value > 0.5) == (0.2, True)
@@ -352,8 +354,8 @@ def test_rows_of_one_patient_count_as_few():
     patients = np.arange(N) // 100
     wrong = (patients % 10 == 3) | (np.arange(N) % 20 == 1)
     metadata = {"ward": np.where(patients % 10 < 5, "north", "south")}
-    alone = hypothesis.test(_audit(wrong, metadata=metadata), "ward = north")
-    grouped = hypothesis.test(_audit(wrong, metadata=metadata, groups=patients), "ward = north")
+    alone = hypothesis.run_test(_audit(wrong, metadata=metadata), "ward = north")
+    grouped = hypothesis.run_test(_audit(wrong, metadata=metadata, groups=patients), "ward = north")
     assert (alone.n, alone.rate, alone.rest_rate) == (grouped.n, grouped.rate, grouped.rest_rate)
     assert alone.verdict == "confirmed"
     assert grouped.verdict != "confirmed"
@@ -362,51 +364,51 @@ def test_rows_of_one_patient_count_as_few():
     assert np.ptp(grouped.gap_interval) > np.ptp(alone.gap_interval)
 
 
-def test_a_guess_that_reads_the_outcome_has_no_number():
+def test_a_hypothesis_that_reads_the_outcome_has_no_number():
     audit = _audit(_wrong(), metadata=_sizes())
-    guess = hypothesis.test(audit, "label = cat and not prediction = cat")
-    assert (guess.verdict, guess.reason) == ("not confirmed", "unconfirmable")
-    assert guess.n > 0
-    assert guess.rate is guess.p_value is guess.errors is None
-    assert guess.sentence == "The method reads the outcome of a row, so a high error is by construction."
-    assert hypothesis.test(audit, "label = cat").reason is None
+    result = hypothesis.run_test(audit, "label = cat and not prediction = cat")
+    assert (result.verdict, result.reason) == ("not confirmed", "unconfirmable")
+    assert result.n > 0
+    assert result.rate is result.p_value is result.errors is None
+    assert result.sentence == "The method reads the outcome of a row, so a high error is by construction."
+    assert hypothesis.run_test(audit, "label = cat").reason is None
 
 
 def test_most_rows_match():
-    guess = hypothesis.test(_audit(_wrong(), metadata=_sizes()), "size = small")
-    assert guess.sentence.startswith("800 of 1,000 unseen rows match. 80 are wrong: 10.0% (95%")
-    assert guess.sentence.endswith(", against 50.0% of the other unseen rows. Add a word.")
-    every = hypothesis.test(_audit(_wrong(), metadata=_sizes()), "age >= 0")
+    result = hypothesis.run_test(_audit(_wrong(), metadata=_sizes()), "size = small")
+    assert result.sentence.startswith("800 of 1,000 held-out rows match. 80 are wrong: 10.0% (95%")
+    assert result.sentence.endswith(", against 50.0% of the other held-out rows. Add a word.")
+    every = hypothesis.run_test(_audit(_wrong(), metadata=_sizes()), "age >= 0")
     assert (every.n, every.rest_n, every.verdict, every.gap) == (1000, 0, "too few to tell", None)
     assert every.sentence.endswith("(95% interval 15.7 to 20.5). Add a word.")
 
 
 def test_no_row_matches_is_a_result_with_what_is_near():
     audit = _audit(_wrong(), metadata=_sizes())
-    beyond = hypothesis.test(audit, "age > 200")
+    beyond = hypothesis.run_test(audit, "age > 200")
     assert (beyond.n, beyond.verdict, beyond.rate) == (0, "too few to tell", None)
-    assert beyond.sentence == "No unseen row matches “age > 200”. Nearest: “49”."
-    apart = hypothesis.test(audit, "size = big and age > 48 and age < 40")
-    assert [(part.asked, part.n > 0) for part in apart.parts] == [
+    assert beyond.sentence == "No held-out row matches “age > 200”. Nearest: “49”."
+    apart = hypothesis.run_test(audit, "size = big and age > 48 and age < 40")
+    assert [(part.text, part.n > 0) for part in apart.parts] == [
         ("size = big", True), ("age > 48", True), ("age < 40", True),
     ]  # fmt: skip
     assert "Alone, “size = big” matches 200, “age > 48” matches 40, “age < 40” matches 800." in apart.sentence
-    searched_only = hypothesis.test(audit, "id = 10")
-    assert searched_only.sentence == "No unseen row matches “id = 10”. Nearest: “9”."
-    words = hypothesis.test(audit, "bigg")
-    assert words.sentence == "No unseen row matches “bigg”. Nearest: “big”."
+    searched_only = hypothesis.run_test(audit, "id = 10")
+    assert searched_only.sentence == "No held-out row matches “id = 10”. Nearest: “9”."
+    words = hypothesis.run_test(audit, "bigg")
+    assert words.sentence == "No held-out row matches “bigg”. Nearest: “big”."
     json.dumps(words.to_json())
 
 
 def test_words_in_texts_and_the_nearest_of_them():
     texts = Texts([f"a {'snowy' if big else 'dry'} road {i}" for i, big in enumerate(BIG)])
     audit = _audit(_wrong(), media=texts)
-    assert hypothesis.test(audit, "Snowy road").n == 200
-    none = hypothesis.test(audit, "snwoy")
-    assert [(part.asked, part.n, part.nearest) for part in none.parts] == [("snwoy", 0, "snowy")]
+    assert hypothesis.run_test(audit, "Snowy road").n == 200
+    none = hypothesis.run_test(audit, "snwoy")
+    assert [(part.text, part.n, part.nearest) for part in none.parts] == [("snwoy", 0, "snowy")]
 
 
-def test_a_search_takes_the_rows_nearest_to_the_words_by_a_share_that_discover_rows_choose():
+def test_a_search_takes_the_rows_nearest_to_the_words_by_a_share_that_search_rows_choose():
     rng = np.random.default_rng(0)
     similarity = BIG + rng.uniform(0, 0.5, N)
     asked = []
@@ -416,24 +418,24 @@ def test_a_search_takes_the_rows_nearest_to_the_words_by_a_share_that_discover_r
         return similarity
 
     audit = _audit(_wrong(), metadata=_sizes())
-    guess = hypothesis.test(audit, "large things", search=search)
+    result = hypothesis.run_test(audit, "large things", search=search)
     assert asked == ["large things"]
-    assert guess.near == 0.2  # of the discover rows, a fifth is big
-    assert set(guess.ids) <= set(np.flatnonzero(BIG & ~audit.discover))
-    assert guess.n > 190
-    assert guess.verdict == "confirmed"
+    assert result.nearest_share == 0.2  # of the search rows, a fifth is big
+    assert set(result.ids) <= set(np.flatnonzero(BIG & ~audit.discover))
+    assert result.n > 190
+    assert result.verdict == "confirmed"
     flipped = _wrong() ^ (~audit.discover & (rng.random(N) < 0.5))
-    assert hypothesis.test(_audit(flipped, metadata=_sizes()), "large things", search=search).near == 0.2
-    hypothesis.test(audit, "size = big", search=search)
+    assert hypothesis.run_test(_audit(flipped, metadata=_sizes()), "large things", search=search).nearest_share == 0.2
+    hypothesis.run_test(audit, "size = big", search=search)
     assert len(asked) == 2  # a condition needs no search
     with pytest.raises(InputError, match=r"one finite similarity a row; got shape \(3,\)"):
-        hypothesis.test(audit, "large things", search=lambda text: np.zeros(3))
+        hypothesis.run_test(audit, "large things", search=lambda text: np.zeros(3))
 
 
-def test_overlap_with_slices_is_counted_on_unseen_rows():
+def test_overlap_with_slices_is_counted_on_held_out_rows():
     first = Slice("s1", "m", "", "confirmed", 0.5, {}, (np.arange(N) < 100).astype(float))
     audit = _audit(_wrong(), metadata=_sizes(), slices=[first, replace(first, id="s2", threshold=2.0)])
-    told = hypothesis.test(audit, "size = big").overlap
+    told = hypothesis.run_test(audit, "size = big").overlap
     assert [(other.slice, other.both, other.members) for other in told] == [("s1", 10, 50), ("s2", 0, 0)]
 
 
@@ -441,33 +443,33 @@ def test_losses_above_the_tolerance_are_bad_where_there_are_no_errors():
     losses = np.where(_wrong(), 3.0, 1.0)
     audit = _audit(_wrong(), labels=None, predictions=None, class_names=None, losses=losses, metadata=_sizes(),
                    settings={"tolerance": 2.0})  # fmt: skip
-    guess = hypothesis.test(audit, "size = big")
-    assert guess.sentence.startswith("200 unseen rows match. 100 have a loss above 2: 50.0%")
+    result = hypothesis.run_test(audit, "size = big")
+    assert result.sentence.startswith("200 held-out rows match. 100 have a loss above 2: 50.0%")
 
 
 def test_each_label_of_many_is_its_own_task():
     labels = np.stack([np.arange(N) % 2, np.arange(N) // 3 % 2], axis=1)
     predictions = labels ^ np.stack([_wrong(), np.zeros(N, bool)], axis=1)
     audit = _audit(_wrong(), labels=labels, predictions=predictions, class_names=("wet", "dry"), metadata=_sizes())
-    assert hypothesis.test(audit, "size = big", task="wet").verdict == "confirmed"
-    assert hypothesis.test(audit, "size = big", task="dry").errors == 0
-    assert hypothesis.test(audit, 'label = "not wet"', task="wet").n == 0  # confirm rows are the odd ones
+    assert hypothesis.run_test(audit, "size = big", task="wet").verdict == "confirmed"
+    assert hypothesis.run_test(audit, "size = big", task="dry").errors == 0
+    assert hypothesis.run_test(audit, 'label = "not wet"', task="wet").n == 0  # held-out rows are the odd ones
     with pytest.raises(InputError, match="unknown task ``; known: dry, wet"):
-        hypothesis.test(audit, "size = big")
+        hypothesis.run_test(audit, "size = big")
 
 
 def test_json_is_plain_and_holds_at_most_so_many_ids():
     audit = _audit(_wrong(), metadata=_sizes())
-    told = json.loads(json.dumps(hypothesis.test(audit, "size = small").to_json()))
-    assert (told["n"], len(told["ids"])) == (800, hypothesis.MOST_IDS)
+    told = json.loads(json.dumps(hypothesis.run_test(audit, "size = small").to_json()))
+    assert (told["n"], len(told["ids"])) == (800, MAX_IDS)
     assert told["condition"] == {"text": "size = small", "op": "=", "column": "size", "values": ["small"]}
 
 
-def test_guesses_at_random_are_rarely_confirmed():
-    """Errors that have nothing to do with metadata, one guess each: at most the level, and a margin besides."""
+def test_hypotheses_at_random_are_rarely_confirmed():
+    """Errors that have nothing to do with metadata, one hypothesis each: at most the level, and a margin besides."""
     rng = np.random.default_rng(1)
     verdicts = []
     for _ in range(200):
         audit = _audit(rng.random(400) < 0.2, metadata={"g": rng.integers(0, 3, 400)}, settings={"delta": 0.0})
-        verdicts.append(hypothesis.test(audit, "g = 1").verdict)
+        verdicts.append(hypothesis.run_test(audit, "g = 1").verdict)
     assert verdicts.count("confirmed") <= 18  # 5% and three standard errors

@@ -12,7 +12,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from errata import InputError
 from errata.core.gaps import wilson
-from errata.people.agreement import agreement, cohen_kappa, majorities, of_region
+from errata.people.agreement import agreement, cohen_kappa, majorities
 from errata.people.entries import Annotation, Entry
 from errata.people.records import Records
 from hypothesis import given
@@ -110,18 +110,15 @@ def test_majorities_count_none_of_the_above() -> None:
         "c": {"ada": 8, "bob": 3},
         "d": {"ada": 8},
     }
-    a, b, c, d = found = majorities(entries(table), [])
+    a, b, c, d = majorities(entries(table), [])
     assert (a.item, a.answer, a.decided, a.n, a.none, a.votes) == ("a", 8, True, 3, 1, ((8, 2), (None, 1)))
     assert (b.answer, b.decided, b.none) == (None, True, 2)
     assert (c.answer, c.decided, c.none) == (None, False, 0)
     assert (d.answer, d.decided) == (8, True)
-    whole = of_region(found)
-    assert (whole.item, whole.answer, whole.votes, whole.n, whole.none) == (None, 8, ((8, 2), (None, 1)), 3, 1)
 
 
 def test_the_majority_of_nothing_is_undecided() -> None:
     assert majorities([], []) == ()
-    assert (of_region([]).decided, of_region([]).n) == (False, 0)
 
 
 def save(records: Records, item: str, person: str, answer: Any, **more: Any) -> str:
@@ -162,18 +159,14 @@ def test_the_last_to_settle_has_the_last_word(records: Records) -> None:
     assert (only.answer, only.settled_by) == (1, "ada")
 
 
-def test_a_region_by_samples_and_as_a_whole(records: Records) -> None:
-    for item in "abc":
-        for person in ("ada", "bob"):
-            save(records, item, person, 8 if item != "c" else None)
-    whole = records.region_label("r1")
-    assert (whole.answer, whole.votes, whole.none) == (8, ((8, 2), (None, 1)), 1)
+def test_a_region_by_the_parts_of_its_answers(records: Records) -> None:
     for person, label in (("ada", 8), ("bob", 8), ("eve", 3)):
         save(records, "all", person, {"failure": True, "label": label}, task="region")
     assert records.majority("r1", "region", "label")[0].answer == 8
     assert records.majority("r1", "region", "failure")[0].votes == ((True, 3),)
     save(records, "all", "eve", {"failure": True, "label": 5}, task="region", settles=True)
-    assert records.region_label("r1", "region", "label").answer == 5
+    (settled,) = records.majority("r1", "region", "label")
+    assert (settled.answer, settled.votes) == (5, ((8, 2), (3, 1)))
 
 
 @pytest.mark.parametrize("method", ["agreement", "majority"])

@@ -1,4 +1,4 @@
-"""Decisions that never overwrite one another, merges, edits, drawn slices and guesses."""
+"""Decisions that never overwrite one another, merges, edits, drawn slices and hypotheses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from errata import InputError
-from errata.people.entries import Conflict, Decision, Drawing, Edit, Guess, Standing
+from errata.people.entries import Conflict, Decision, Drawing, Edit, Hypothesis, Standing
 from errata.people.records import Records
 
 
@@ -159,7 +159,9 @@ def test_nobody_decides_on_what_is_not_known(records: Records) -> None:
     with pytest.raises(InputError, match="unknown slice `s9`"):
         records.edit(Edit(slice="s9", item="1", inside=True, person="ada"))
     with pytest.raises(InputError, match="unknown slice `s9`"):
-        records.guess(Guess(text="x", kind="words", n=1, errors=0, rest_n=1, rest_errors=0, person="ada", slice="s9"))
+        records.add_hypothesis(
+            Hypothesis(text="x", kind="words", n=1, errors=0, rest_n=1, rest_errors=0, person="ada", slice="s9")
+        )
     for read in (records.history, records.edits):
         with pytest.raises(InputError, match="unknown slice `s9`"):
             read("s9")
@@ -203,33 +205,32 @@ def test_a_bad_loop_is_refused(items: Any, words: str) -> None:
         Drawing(name="x", items=items, person="ada")
 
 
-def guess(text: str, **more: Any) -> Guess:
-    return Guess(**{"text": text, "kind": "words", "n": 148, "errors": 85, "rest_n": 4852, "rest_errors": 378,
-                    "person": "ada", "slice": "s1", **more})  # fmt: skip
+def hypothesis(text: str, **more: Any) -> Hypothesis:
+    return Hypothesis(**{"text": text, "kind": "words", "n": 148, "errors": 85, "rest_n": 4852, "rest_errors": 378,
+                         "person": "ada", "slice": "s1", **more})  # fmt: skip
 
 
-def test_guesses_are_kept_and_counted(records: Records) -> None:
-    kept = records.guess(guess("a lamp", key="once"))
+def test_hypotheses_are_saved_by_slice(records: Records) -> None:
+    kept = records.add_hypothesis(hypothesis("a lamp", key="once"))
     assert (kept.text, kept.slice, kept.person) == ("a lamp", "s1", "ada")
     assert (kept.n, kept.errors, kept.rest_n, kept.rest_errors) == (148, 85, 4852, 378)
-    assert records.guess(guess("something else", key="once")) == kept
-    records.guess(guess("a lamp", person="bob"))
-    records.guess(guess("a lamp", kind="condition"))
-    records.guess(guess("a tree", errors=0))
-    records.guess(guess("a tree", slice="s2"))
-    records.guess(guess("a tree", slice=None))
-    assert [one.text for one in records.guesses("s1")] == ["a lamp", "a lamp", "a lamp", "a tree"]
-    assert records.guesses_tested("s1") == 3
-    assert records.guesses_tested("s2") == records.guesses_tested() == 1
-    assert records.guesses_tested("s3") == 0
+    assert records.add_hypothesis(hypothesis("something else", key="once")) == kept
+    records.add_hypothesis(hypothesis("a lamp", person="bob"))
+    records.add_hypothesis(hypothesis("a lamp", kind="condition"))
+    records.add_hypothesis(hypothesis("a tree", errors=0))
+    records.add_hypothesis(hypothesis("a tree", slice="s2"))
+    records.add_hypothesis(hypothesis("a tree", slice=None))
+    assert [one.text for one in records.hypotheses("s1")] == ["a lamp", "a lamp", "a lamp", "a tree"]
+    assert [one.text for one in records.hypotheses("s2")] == [one.text for one in records.hypotheses()] == ["a tree"]
+    assert records.hypotheses("s3") == ()
 
 
 @pytest.mark.parametrize("wrong", [{"errors": 149}, {"n": 148.0}, {"rest_errors": -1}, {"rest_n": True}, {"n": 2**60}])
-def test_a_guess_with_impossible_counts_is_refused(wrong: dict[str, Any]) -> None:
+def test_a_hypothesis_with_impossible_counts_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="must be whole numbers"):
-        guess("x", **wrong)
+        hypothesis("x", **wrong)
 
 
-def test_a_guess_is_words_or_a_condition() -> None:
+def test_a_hypothesis_is_words_or_a_condition() -> None:
     with pytest.raises(InputError, match="unknown kind `word`; did you mean `words`"):
-        guess("x", kind="word")
+        hypothesis("x", kind="word")

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from errata import InputError
-from errata.people.entries import Annotation, Decision, Drawing, Edit, Guess
+from errata.people.entries import Annotation, Decision, Drawing, Edit, Hypothesis
 from errata.people.exchange import ANNOTATIONS, Imported
 from errata.people.records import Records
 
@@ -34,7 +34,7 @@ def fill(records: Records) -> None:
     records.decide(Decision(slice="s1", decision="accepted", person="ada", name="night", note="ö"), seen=1)
     records.decide(Decision(slice="s2", decision="merged", person="ada", into="s1"), seen=0)
     records.edit(Edit(slice=drawn.slice, item="2", inside=None, person="ada"))
-    records.guess(Guess(text="a", kind="words", n=2**52, errors=1, rest_n=2, rest_errors=2, person="ada"))
+    records.add_hypothesis(Hypothesis(text="a", kind="words", n=2**52, errors=1, rest_n=2, rest_errors=2, person="ada"))
 
 
 def test_all_of_it_as_json(records: Records, tmp_path: Path) -> None:

@@ -1,1 +1,19 @@
-"""A condition or words of the user's own, parsed and tested on held-out rows."""
+"""A hypothesis of the user's own, as words or a condition on columns: parsed, and tested on held-out rows.
+
+`parse` reads a text, `run_test` measures the rows that match it on the held-out rows of an audit, and `adjust`
+corrects a result for the number of hypotheses tested. `to_columns` gives a page the columns that a condition may name.
+"""
+
+from .columns import column_names, to_columns
+from .testing import Condition, HypothesisResult, WordQuery, adjust, parse, run_test
+
+__all__ = [
+    "Condition",
+    "HypothesisResult",
+    "WordQuery",
+    "adjust",
+    "column_names",
+    "parse",
+    "run_test",
+    "to_columns",
+]

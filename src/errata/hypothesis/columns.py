@@ -1,4 +1,4 @@
-"""What is known of a row, as columns of numbers or of text that a condition can name, and the nearest of some words."""
+"""The columns of an evaluation that a condition can name, each as numbers or as text; and nearest words for errors."""
 
 from __future__ import annotations
 
@@ -16,37 +16,51 @@ from ..core.errors import InputError
 from ..core.evaluation import Evaluation
 
 OUTCOME = ("label", "prediction")
-OWN = (*OUTCOME, "id")  # columns that every evaluation may have; words are not looked for in them
+BUILT_IN = (*OUTCOME, "id")  # not metadata: words are not looked for in them
 NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-LARGEST_WHOLE = 2**53  # beyond it, whole numbers are not all told apart as floats
-MOST_COMPARED = 2000  # words, around where the mistyped one would stand, that are looked at for the nearest
-MOST_NAMED = 8  # columns or values that an error lists
+LARGEST_WHOLE = 2**53  # larger whole numbers are not all distinct as floats
+MAX_COMPARED = 2000  # words, around the mistyped one in alphabetical order, that are compared with it
+MAX_LISTED = 8  # columns or values that an error lists
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
-    """One value a row: numbers (NaN where missing), or trimmed text ("" where missing)."""
+class TypedColumn:
+    """One value a row: numbers (NaN where missing), or trimmed text ("" where missing).
+
+    Attributes
+    ----------
+    name : str
+        As a condition writes it.
+    kind : Literal['number', 'text']
+        How its values compare.
+    values : Array
+        (n,) float64 or str.
+    """
 
     name: str
     kind: Literal["number", "text"]
-    values: Array  # (n,) float64 or str
+    values: Array
 
     @cached_property
     def present(self) -> Array:
         """(n,) bool: rows that have a value."""
-        held: Array = np.isfinite(self.values) if self.kind == "number" else self.values != ""
-        return held
+        if self.kind == "number":
+            return np.isfinite(self.values)
+        present: Array = self.values != ""
+        return present
 
     @cached_property
     def folded(self) -> Array:
-        """(n,) what is compared: text without regard to case."""
-        lower: Array = np.char.lower(self.values) if self.kind == "text" else self.values
+        """(n,) the values that are compared: text in lower case."""
+        if self.kind == "number":
+            return self.values
+        lower: Array = np.char.lower(self.values)
         return lower
 
     def distinct(self, rows: Array | None = None) -> list[Any]:
-        """Values, each once whatever its case, in order; of some rows ((n,) bool) or of all."""
-        held = self.present if rows is None else self.present & rows
-        values = np.unique(self.values[held]).tolist()
+        """Distinct values in order, ignoring case; of some rows ((n,) bool) or of all."""
+        selected = self.present if rows is None else self.present & rows
+        values = np.unique(self.values[selected]).tolist()
         if self.kind == "number":
             return list(values)
         first: dict[str, str] = {}
@@ -55,26 +69,28 @@ class Column:
         return list(first.values())
 
     def matches(self, op: str, values: Sequence[float | str]) -> Array:
-        """(n,) bool; what it says of rows without a value means nothing."""
-        held, value = self.folded, values[0]
-        if op in ("in", "=", "!="):
-            found: Array = np.isin(held, np.array(values))
-            return ~found if op == "!=" else found
+        """(n,) bool: rows for which the comparison is true; undefined for rows without a value."""
+        if op in ("in", "="):
+            equal: Array = np.isin(self.folded, np.array(values))
+            return equal
+        if op == "!=":
+            return ~self.matches("=", values)
         if op == "contains":
-            return np.char.find(held, str(value)) >= 0
+            return np.char.find(self.folded, str(values[0])) >= 0
         compare = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}[op]
-        beyond: Array = compare(held, value)
-        return beyond
+        inside: Array = compare(self.folded, values[0])
+        return inside
 
 
 def column_names(evaluation: Evaluation) -> list[str]:
-    """All that a condition may name: `label`, `prediction` and `id` come before metadata called the same."""
+    """Every name that a condition may use: `label`, `prediction` and `id` take precedence over metadata."""
     classes = {"label": evaluation.labels, "prediction": evaluation.predictions}
-    own = [name for name, array in classes.items() if array is not None and array.ndim == 1]
-    return list(dict.fromkeys([*own, "id", *evaluation.metadata]))
+    outcome = [name for name, array in classes.items() if array is not None and array.ndim == 1]
+    return list(dict.fromkeys([*outcome, "id", *evaluation.metadata]))
 
 
-def read_column(evaluation: Evaluation, name: str) -> Column:
+def read_column(evaluation: Evaluation, name: str) -> TypedColumn:
+    """The column called `name`, as numbers where it can be; an InputError where there is none."""
     if name not in column_names(evaluation):
         raise unknown_column(name, column_names(evaluation))
     if name == "id":
@@ -82,32 +98,36 @@ def read_column(evaluation: Evaluation, name: str) -> Column:
     classes = {"label": evaluation.labels, "prediction": evaluation.predictions}.get(name)
     if classes is None:
         return _column(name, evaluation.metadata[name])
-    named = evaluation.class_names is not None and classes.dtype.kind in "iu" and evaluation.task != "regression"
-    return _column(name, np.array(evaluation.class_names)[classes] if named else classes)
+    if evaluation.class_names is not None and classes.dtype.kind in "iu" and evaluation.task != "regression":
+        classes = np.array(evaluation.class_names)[classes]
+    return _column(name, classes)
 
 
 def to_columns(evaluation: Evaluation) -> dict[str, dict[str, Any]]:
     """Every column as plain JSON, with None where a value is missing: what the page's own grammar reads."""
-    plain = {}
+    columns = {}
     for name in column_names(evaluation):
         column = read_column(evaluation, name)
-        values = [v if held else None for v, held in zip(column.values.tolist(), column.present, strict=True)]
-        plain[name] = {"kind": column.kind, "values": values}
-    return plain
+        values: list[Any] = column.values.tolist()
+        for i in np.flatnonzero(~column.present):
+            values[i] = None
+        columns[name] = {"kind": column.kind, "values": values}
+    return columns
 
 
-def _column(name: str, array: Array, look_for_numbers: bool = True) -> Column:
+def _column(name: str, array: Array, look_for_numbers: bool = True) -> TypedColumn:
     kind = array.dtype.kind
     if kind == "f":
-        # The number that is shown, not what it is in double precision: 0.1 in single is 0.100000001.
-        wide = array if array.dtype.itemsize == 8 else array.astype(str)
-        return Column(name, "number", wide.astype(np.float64))
+        if array.dtype.itemsize < 8:
+            # The number as it is printed, not its value in double precision: 0.1 in single is 0.100000001.
+            array = array.astype(str)
+        return TypedColumn(name, "number", array.astype(np.float64))
     if kind in "iu" and (array.size == 0 or np.abs(array.astype(np.float64)).max() < LARGEST_WHOLE):
-        return Column(name, "number", array.astype(np.float64))
+        return TypedColumn(name, "number", array.astype(np.float64))
     text = np.char.strip(_as_text(array))
     if look_for_numbers and (numbers := _as_numbers(text)) is not None:
-        return Column(name, "number", numbers)
-    return Column(name, "text", text)
+        return TypedColumn(name, "number", numbers)
+    return TypedColumn(name, "text", text)
 
 
 def _as_text(array: Array) -> Array:
@@ -119,32 +139,45 @@ def _as_text(array: Array) -> Array:
 
 
 def _as_numbers(text: Array) -> Array | None:
-    """Text that is numbers throughout, as a column with missing values often arrives; None where it is not."""
-    held = np.flatnonzero(text != "")
-    if not len(held) or parse_number(str(text[held[0]])) is None:
+    """A column of numbers stored as text, as one with missing values often is; None where any value is no number."""
+    present = np.flatnonzero(text != "")
+    if not len(present) or parse_number(str(text[present[0]])) is None:
         return None
-    distinct, place = np.unique(text, return_inverse=True)
-    numbers = [np.nan if value == "" else parse_number(value) for value in distinct.tolist()]
-    return None if None in numbers else np.array(numbers, dtype=np.float64)[place.ravel()]
+    distinct, position = np.unique(text, return_inverse=True)
+    numbers = np.full(len(distinct), np.nan)
+    for i, value in enumerate(distinct.tolist()):
+        if value == "":
+            continue
+        number = parse_number(value)
+        if number is None:
+            return None
+        numbers[i] = number
+    column: Array = numbers[position.ravel()]
+    return column
 
 
 def parse_number(text: str) -> float | None:
+    """A text as a number, also with a typographic minus sign; None where it is none."""
     plain = text.replace("−", "-")
-    return float(plain) if NUMBER.fullmatch(plain) else None
+    if NUMBER.fullmatch(plain) is None:
+        return None
+    return float(plain)
 
 
-def shown(value: float | str) -> str:
+def format_value(value: float | str) -> str:
     """A value as a sentence writes it: 30, not 30.0."""
     if isinstance(value, str):
         return value
-    return str(int(value)) if value == int(value) and abs(value) < LARGEST_WHOLE else repr(value)
+    if value == int(value) and abs(value) < LARGEST_WHOLE:
+        return str(int(value))
+    return repr(value)
 
 
 def find_column(name: str, known: Sequence[str]) -> str:
-    """The column meant: exactly, or else without regard to case and to how many spaces there are."""
+    """The column with this name: exactly, or else ignoring case and the number of spaces."""
     if name in known:
         return name
-    alike = [column for column in known if _loosely(column) == _loosely(name)]
+    alike = [column for column in known if column.lower().split() == name.lower().split()]
     if len(alike) > 1:
         raise InputError(f"“{name}” may be {' or '.join(f'“{column}”' for column in alike)}; write it exactly.")
     if not alike:
@@ -152,41 +185,47 @@ def find_column(name: str, known: Sequence[str]) -> str:
     return alike[0]
 
 
-def _loosely(name: str) -> str:
-    return " ".join(name.lower().split())
-
-
 def unknown_column(name: str, known: Sequence[str]) -> InputError:
+    """The error for a column that does not exist, with the nearest that does."""
     near = nearest_word(name, known)
-    hint = f"Did you mean “{near}”?" if near is not None else f"Known: {listed(sorted(known))}."
-    return InputError(f"Unknown column “{name}”. {hint}")
+    if near is not None:
+        return InputError(f"Unknown column “{name}”. Did you mean “{near}”?")
+    return InputError(f"Unknown column “{name}”. Known: {quoted_list(sorted(known))}.")
 
 
-def listed(values: Sequence[str]) -> str:
-    named = ", ".join(f"“{value}”" for value in values[:MOST_NAMED])
-    others = len(values) - MOST_NAMED
-    return named if others < 1 else f"{named} and {others:,} more"
+def quoted_list(values: Sequence[str]) -> str:
+    """The first values in quotation marks, and how many more there are."""
+    first = ", ".join(f"“{value}”" for value in values[:MAX_LISTED])
+    others = len(values) - MAX_LISTED
+    if others < 1:
+        return first
+    return f"{first} and {others:,} more"
 
 
-def nearest_word(got: str, known: Sequence[str]) -> str | None:
-    """The word with the fewest slips of a finger between, then by case; None beyond half of the letters."""
-    words = sorted(known, key=lambda word: (word.lower(), word))
-    if len(words) > MOST_COMPARED:
-        middle = bisect_left([word.lower() for word in words], got.lower())
-        start = max(0, min(middle - MOST_COMPARED // 2, len(words) - MOST_COMPARED))
-        words = words[start : start + MOST_COMPARED]
-    able = [word for word in words if 2 * abs(len(word) - len(got)) <= max(len(word), len(got))]
-    slips = {word: _slips(got.lower(), word.lower()) for word in able}
-    able = [word for word in able if 2 * slips[word] <= max(len(word), len(got))]
-    fewest = min((slips[word] for word in able), default=0)
-    return min((word for word in able if slips[word] == fewest), key=lambda word: _slips(got, word), default=None)
+def nearest_word(word: str, known: Sequence[str]) -> str | None:
+    """The known word with the smallest edit distance, then by case; None beyond half of the letters."""
+    candidates = sorted(known, key=lambda other: (other.lower(), other))
+    if len(candidates) > MAX_COMPARED:
+        middle = bisect_left([other.lower() for other in candidates], word.lower())
+        start = max(0, min(middle - MAX_COMPARED // 2, len(candidates) - MAX_COMPARED))
+        candidates = candidates[start : start + MAX_COMPARED]
+    candidates = [other for other in candidates if 2 * abs(len(other) - len(word)) <= max(len(other), len(word))]
+    distances = {other: _edit_distance(word.lower(), other.lower()) for other in candidates}
+    candidates = [other for other in candidates if 2 * distances[other] <= max(len(other), len(word))]
+    smallest = min((distances[other] for other in candidates), default=0)
+    nearest = (other for other in candidates if distances[other] == smallest)
+    return min(nearest, key=lambda other: _edit_distance(word, other), default=None)
 
 
-def _slips(a: str, b: str) -> int:
-    """Letters changed, left out, put in, or swapped with the next (optimal string alignment)."""
-    before, last, row = [0] * (len(b) + 1), [0] * (len(b) + 1), list(range(len(b) + 1))
+def _edit_distance(a: str, b: str) -> int:
+    """Letters replaced, deleted, inserted, or swapped with the next (optimal string alignment)."""
+    before = [0] * (len(b) + 1)
+    last = [0] * (len(b) + 1)
+    row = list(range(len(b) + 1))
     for i, x in enumerate(a, start=1):
-        before, last, row = last, row, [i] + [0] * len(b)
+        before = last
+        last = row
+        row = [i] + [0] * len(b)
         for j, y in enumerate(b, start=1):
             row[j] = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (x != y))
             if i > 1 and j > 1 and x == b[j - 2] and a[i - 2] == y:
@@ -194,6 +233,6 @@ def _slips(a: str, b: str) -> int:
     return row[-1]
 
 
-def nearest_number(got: float, known: Sequence[float]) -> float | None:
-    """The smaller of two that are as near."""
-    return min(known, key=lambda value: (abs(value - got), value), default=None)
+def nearest_number(number: float, known: Sequence[float]) -> float | None:
+    """The known number nearest to this one; the smaller of two that are equally near."""
+    return min(known, key=lambda value: (abs(value - number), value), default=None)

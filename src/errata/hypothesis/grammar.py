@@ -1,14 +1,14 @@
-"""Conditions over what is known of a row: `size = big and (age > 60 or site in (a, b))`.
+"""Conditions on the columns of an evaluation: `size = big and (age > 60 or site in (a, b))`.
 
-    condition   term, joined by `or`; a term is made of factors joined by `and`, which binds tighter
-    factor      `not` factor, a condition in parentheses, or a comparison
-    comparison  column = value (also != < <= > >=), column [not] in (value, value), column [not] contains value
+    condition   terms joined by `or`; a term is factors joined by `and`, which binds tighter
+    factor      `not` factor, a condition in parentheses, or a predicate
+    predicate   column = value (also != < <= > >=), column [not] in (value, value), column [not] contains value
 
-Columns are the metadata and `label`, `prediction`, `id`, which come before metadata of the same name. Names and values
-may be quoted, and must be where they hold an operator, `and` or `or`. Numbers compare as numbers, text without regard
-to case; `contains` looks for a piece of text. What is missing matches nothing, nor does its negation. Text without
-any operator is not a condition but words. `report/static/hypothesis_grammar.js` is the same grammar in a page; both
-are tested with one file of cases.
+Columns are the metadata and `label`, `prediction`, `id`, which take precedence over metadata of the same name. Names
+and values may be quoted, and must be where they contain an operator, `and` or `or`. Numbers compare as numbers, text
+ignoring case; `contains` looks for a substring. A missing value matches neither a predicate nor its negation. Text
+without any operator is not a condition but words. `report/static/hypothesis_grammar.js` is the same grammar in a page;
+both are tested with one file of cases.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from ..core.blocks import Array
 from ..core.errors import InputError
 from ..core.evaluation import Evaluation
 from .columns import (
-    Column,
+    TypedColumn,
     column_names,
     find_column,
-    listed,
+    format_value,
     nearest_number,
     nearest_word,
     parse_number,
+    quoted_list,
     read_column,
-    shown,
 )
 
-DEEPEST = 50  # parentheses and `not` within each other
+MAX_DEPTH = 50  # of nested parentheses and `not`
 WORD = r"[^\W_]+(?:['’][^\W_]+)*"  # letters and digits of any script; "don't" is one word
 QUOTES = "\"'“"
 SPELLINGS = {"==": "=", "<>": "!=", "≠": "!=", "≤": "<=", "≥": ">="}
@@ -45,109 +45,176 @@ TOKEN = re.compile(
 
 @dataclass(frozen=True)
 class Token:
-    kind: str  # "word", "quoted", "op", "mark"
+    """A word, a quoted text, an operator or a mark of a condition.
+
+    Attributes
+    ----------
+    kind : str
+        "word", "quoted", "op" or "mark".
+    text : str
+        As written, with its quotation marks.
+    """
+
+    kind: str
     text: str
 
     def is_word(self, *words: str) -> bool:
+        """Whether it is one of these words, ignoring case."""
         return self.kind == "word" and self.text.lower() in words
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
-    """Three values: a row matches, or does not, or neither, since something is missing."""
+class RowMatches:
+    """Three values: a row matches, does not match, or neither, where a value is missing.
 
-    yes: Array  # (n,) bool
-    no: Array  # (n,) bool
+    Attributes
+    ----------
+    yes : Array
+        (n,) bool: rows that match.
+    no : Array
+        (n,) bool: rows that do not match.
+    """
+
+    yes: Array
+    no: Array
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """One column against values: numbers of a number column, lower-case text of a text column."""
+class Predicate:
+    """A column compared with values: numbers of a number column, lower-case text of a text column.
+
+    Attributes
+    ----------
+    column : str
+        Its name.
+    op : str
+        = != < <= > >= in contains.
+    values : tuple[float | str, ...]
+        One value, or several after `in`.
+    text : str
+        As it was written.
+    """
 
     column: str
-    op: str  # = != < <= > >= in contains
+    op: str
     values: tuple[float | str, ...]
-    text: str  # as it was written
+    text: str
 
-    def ask(self, evaluation: Evaluation) -> Answer:
+    def match_rows(self, evaluation: Evaluation) -> RowMatches:
+        """The rows of an evaluation that match; an InputError where its column differs in type."""
         column = read_column(evaluation, self.column)
         if column.kind == "number" and any(isinstance(value, str) for value in self.values):
             raise InputError(f"Column “{self.column}” holds numbers; “{self.values[0]}” is not one.")
         yes = column.present & column.matches(self.op, self.values)
-        return Answer(yes, column.present & ~yes)
+        return RowMatches(yes, column.present & ~yes)
 
-    def leaves(self) -> tuple[Comparison, ...]:
+    def predicates(self) -> tuple[Predicate, ...]:
+        """Itself."""
         return (self,)
 
     def to_json(self) -> dict[str, object]:
+        """Plain JSON."""
         return {"op": self.op, "column": self.column, "values": list(self.values)}
 
 
 @dataclass(frozen=True)
 class Not:
+    """The negation of a condition.
+
+    Attributes
+    ----------
+    part : Node
+        The condition that is negated.
+    """
+
     part: Node
 
-    def ask(self, evaluation: Evaluation) -> Answer:
-        answer = self.part.ask(evaluation)
-        return Answer(answer.no, answer.yes)
+    def match_rows(self, evaluation: Evaluation) -> RowMatches:
+        """The rows that the part does not match."""
+        matches = self.part.match_rows(evaluation)
+        return RowMatches(matches.no, matches.yes)
 
-    def leaves(self) -> tuple[Comparison, ...]:
-        return self.part.leaves()
+    def predicates(self) -> tuple[Predicate, ...]:
+        """Those of its part."""
+        return self.part.predicates()
 
     def to_json(self) -> dict[str, object]:
+        """Plain JSON."""
         return {"op": "not", "parts": [self.part.to_json()]}
 
 
 @dataclass(frozen=True)
 class Joined:
-    op: str  # and, or
+    """Conditions joined by `and` or by `or`.
+
+    Attributes
+    ----------
+    op : str
+        "and" or "or".
+    parts : tuple[Node, ...]
+        At least two.
+    """
+
+    op: str
     parts: tuple[Node, ...]
 
-    def ask(self, evaluation: Evaluation) -> Answer:
-        answer, *others = (part.ask(evaluation) for part in self.parts)
+    def match_rows(self, evaluation: Evaluation) -> RowMatches:
+        """The rows that all parts match, or any of them."""
+        matches, *others = (part.match_rows(evaluation) for part in self.parts)
         for other in others:
             if self.op == "and":
-                answer = Answer(answer.yes & other.yes, answer.no | other.no)
+                matches = RowMatches(matches.yes & other.yes, matches.no | other.no)
             else:
-                answer = Answer(answer.yes | other.yes, answer.no & other.no)
-        return answer
+                matches = RowMatches(matches.yes | other.yes, matches.no & other.no)
+        return matches
 
-    def leaves(self) -> tuple[Comparison, ...]:
-        return tuple(leaf for part in self.parts for leaf in part.leaves())
+    def predicates(self) -> tuple[Predicate, ...]:
+        """Those of all parts, in the order they were written."""
+        return tuple(predicate for part in self.parts for predicate in part.predicates())
 
     def to_json(self) -> dict[str, object]:
+        """Plain JSON."""
         return {"op": self.op, "parts": [part.to_json() for part in self.parts]}
 
 
-Node = Comparison | Not | Joined
+Node = Predicate | Not | Joined
 
 
-def tokens(text: str) -> list[Token]:
-    found = []
-    for match in TOKEN.finditer(text):
-        if match.lastgroup is not None:
-            found.append(Token(match.lastgroup, match.group()))
-    return found
+def tokenize(text: str) -> list[Token]:
+    """A text as tokens, without its spaces."""
+    return [Token(match.lastgroup, match.group()) for match in TOKEN.finditer(text) if match.lastgroup is not None]
 
 
-def is_condition(found: list[Token]) -> bool:
+def is_condition(tokens: list[Token]) -> bool:
     """Whether there is an operator anywhere; without one the text is words."""
-    return any(token.kind == "op" or (i > 0 and _starts_operator(found, i)) for i, token in enumerate(found))
+    return any(token.kind == "op" or (i > 0 and _starts_operator(tokens, i)) for i, token in enumerate(tokens))
 
 
-def _starts_operator(found: list[Token], i: int) -> bool:
+def _starts_operator(tokens: list[Token], i: int) -> bool:
     """`contains`, or `in (`: elsewhere "in" is a word like others."""
-    opens = i + 1 < len(found) and found[i + 1].text == "("
-    return found[i].is_word("contains") or (found[i].is_word("in") and opens)
+    opens = i + 1 < len(tokens) and tokens[i + 1].text == "("
+    return tokens[i].is_word("contains") or (tokens[i].is_word("in") and opens)
 
 
 class Parser:
-    """One pass over the tokens of a condition; every mistake is one sentence."""
+    """One pass over the tokens of a condition; every mistake is one sentence.
 
-    def __init__(self, found: list[Token], evaluation: Evaluation):
-        self.tokens, self.evaluation, self.at, self.depth = found, evaluation, 0, 0
+    Parameters
+    ----------
+    tokens : list of Token
+        A condition: at least one of them is an operator.
+    evaluation : Evaluation
+        Its columns are those that the condition may name.
+    """
+
+    def __init__(self, tokens: list[Token], evaluation: Evaluation):
+        self.tokens = tokens
+        self.evaluation = evaluation
+        self.at = 0
+        self.depth = 0
 
     def parse(self) -> Node:
+        """The condition as a tree; an InputError for what cannot be read."""
         for token in self.tokens:
             if token.kind == "word" and token.text[0] in QUOTES:
                 raise InputError("A quotation mark is not closed.")
@@ -166,21 +233,24 @@ class Parser:
         while self._is_word(word):
             self.at += 1
             parts.append(part())
-        return parts[0] if len(parts) == 1 else Joined(word, tuple(parts))
+        if len(parts) == 1:
+            return parts[0]
+        return Joined(word, tuple(parts))
 
     def _factor(self) -> Node:
         if not self._is_word("not") and not self._is_mark("("):
-            return self._comparison()
+            return self._predicate()
         self.depth += 1
-        if self.depth > DEEPEST:
-            raise InputError(f"Parentheses and “not” are nested more than {DEEPEST} deep.")
+        if self.depth > MAX_DEPTH:
+            raise InputError(f"Parentheses and “not” are nested more than {MAX_DEPTH} deep.")
         negated = self._is_word("not")
         self.at += 1
-        node = Not(self._factor()) if negated else self._closed()
+        node = Not(self._factor()) if negated else self._until_closed()
         self.depth -= 1
         return node
 
-    def _closed(self) -> Node:
+    def _until_closed(self) -> Node:
+        """A condition and the parenthesis that closes it."""
         node = self._condition()
         if self.at == len(self.tokens):
             raise InputError("A parenthesis is not closed.")
@@ -189,18 +259,20 @@ class Parser:
         self.at += 1
         return node
 
-    def _comparison(self) -> Node:
+    def _predicate(self) -> Node:
         start = self.at
         name, negated = self._name()
         written = self.tokens[self.at]
         op = SPELLINGS.get(written.text, written.text.lower())
         column = read_column(self.evaluation, find_column(name, column_names(self.evaluation)))
         self.at += 1
-        given = self._list() if op == "in" else [self._value(op)]
-        values = tuple(_checked(column, op, value, quoted) for value, quoted in given)
+        texts = self._list() if op == "in" else [self._value(op)]
+        values = tuple(_checked_value(column, op, value, quoted) for value, quoted in texts)
         text = " ".join(token.text for token in self.tokens[start : self.at])
-        node = Comparison(column.name, op, values, text)
-        return Not(node) if negated else node
+        predicate = Predicate(column.name, op, values, text)
+        if negated:
+            return Not(predicate)
+        return predicate
 
     def _name(self) -> tuple[str, bool]:
         """A column's name as it was written, and whether `not` stands between it and its operator."""
@@ -210,17 +282,15 @@ class Parser:
                 break
             words.append(self._unquoted())
         negated = len(words) > 1 and words[-1].lower() == "not" and not self._is_kind("op")
-        words = words[:-1] if negated else words
+        if negated:
+            words = words[:-1]
         if not words:
-            raise InputError(self._nothing_named())
+            if self.at == len(self.tokens):
+                raise InputError(f"A condition is missing after “{self.tokens[-1].text}”.")
+            raise InputError(f"A column is missing before “{self.tokens[self.at].text}”.")
         if not self._at_operator():
             raise InputError(f"“{' '.join(words)}” is not compared with anything; write “column = value”.")
         return " ".join(words), negated
-
-    def _nothing_named(self) -> str:
-        if self.at == len(self.tokens):
-            return f"A condition is missing after “{self.tokens[-1].text}”."
-        return f"A column is missing before “{self.tokens[self.at].text}”."
 
     def _value(self, op: str) -> tuple[str, bool]:
         """A value as it was written, and whether it was quoted."""
@@ -251,8 +321,8 @@ class Parser:
         self.at += 1
         if token.kind != "quoted":
             return token.text
-        mark, inner = token.text[0], token.text[1:-1]
-        return inner.replace(mark * 2, mark).strip()
+        mark = token.text[0]
+        return token.text[1:-1].replace(mark * 2, mark).strip()
 
     def _at_operator(self) -> bool:
         return self._is_kind("op") or (self.at < len(self.tokens) and _starts_operator(self.tokens, self.at))
@@ -267,8 +337,8 @@ class Parser:
         return self._is_kind("mark") and self.tokens[self.at].text == mark
 
 
-def _checked(column: Column, op: str, value: str, quoted: bool) -> float | str:
-    """A value as its column holds it: a number, or lower-case text; refused where it can match nothing."""
+def _checked_value(column: TypedColumn, op: str, value: str, quoted: bool) -> float | str:
+    """A value in the type of its column: a number, or lower-case text; an InputError where it can match nothing."""
     number = parse_number(value)
     if column.kind == "number":
         if op == "contains":
@@ -276,21 +346,28 @@ def _checked(column: Column, op: str, value: str, quoted: bool) -> float | str:
         if number is None:
             raise InputError(f"Column “{column.name}” holds numbers; “{value}” is not one.")
         if op in ("=", "!=", "in") and number not in (known := column.distinct()):
-            raise _never_occurs(column, value, nearest_number(number, known), known)
+            raise _never_occurs(column, value, nearest_number(number, known))
         return number
     if op in ("<", "<=", ">", ">=") and number is not None and not quoted:
         raise InputError(f"Column “{column.name}” holds text; “{value}” is a number. Quote it to compare it as text.")
     folded = value.lower()
     if op in ("=", "!=", "in", "contains") and not (column.present & column.matches(op.strip("!"), [folded])).any():
-        known = column.distinct()
-        pieces = [word for text in known for word in re.findall(WORD, text)] if op == "contains" else known
-        raise _never_occurs(column, value, nearest_word(value, list(dict.fromkeys(pieces))), known)
+        pieces = column.distinct()
+        if op == "contains":
+            pieces = [word for text in pieces for word in re.findall(WORD, text)]
+        raise _never_occurs(column, value, nearest_word(value, list(dict.fromkeys(pieces))))
     return folded
 
 
-def _never_occurs(column: Column, value: str, near: float | str | None, known: list[float | str]) -> InputError:
-    said = f"“{value}” never occurs in “{column.name}”."
-    if near is None:
-        return InputError(f"{said} It holds {listed([shown(v) for v in known])}." if known else f"{said} It is empty.")
-    hint = f"Did you mean “{near}”?" if isinstance(near, str) else f"The nearest is {shown(near)}."
-    return InputError(f"{said} {hint}")
+def _never_occurs(column: TypedColumn, value: str, near: float | str | None) -> InputError:
+    """The error for a value that its column does not hold, with the nearest that it does."""
+    known = column.distinct()
+    if isinstance(near, str):
+        hint = f"Did you mean “{near}”?"
+    elif near is not None:
+        hint = f"The nearest is {format_value(near)}."
+    elif known:
+        hint = f"It holds {quoted_list([format_value(value) for value in known])}."
+    else:
+        hint = "It is empty."
+    return InputError(f"“{value}” never occurs in “{column.name}”. {hint}")

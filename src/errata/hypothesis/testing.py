@@ -1,8 +1,8 @@
-"""A guess of the user's, as words or a condition, tested on the rows nobody searched.
+"""A hypothesis, as words or a condition, tested on the held-out rows of an audit.
 
 The test is the audit's own (`confirm.test_all`) at the audit's margin and level, the level divided by the number of
-guesses tested so far. That holds for all of them together only if earlier guesses are judged again with the new
-number (`judge_again`): whoever keeps the history should do so.
+hypotheses tested so far. The level then holds for all of them together only if earlier results are adjusted to the
+new number (`adjust`): whoever stores the history should do so.
 """
 
 from __future__ import annotations
@@ -23,13 +23,23 @@ from ..core.confirm import LARGEST_SHARE, Candidate, Settings, Trial, test_all
 from ..core.errors import InputError, unknown
 from ..core.evaluation import Evaluation
 from ..core.references import compare, effective_rows, rest_reference
-from .columns import OUTCOME, OWN, column_names, listed, nearest_number, nearest_word, read_column, shown
-from .grammar import WORD, Comparison, Node, Parser, is_condition, tokens
+from .columns import (
+    BUILT_IN,
+    OUTCOME,
+    TypedColumn,
+    column_names,
+    format_value,
+    nearest_number,
+    nearest_word,
+    quoted_list,
+    read_column,
+)
+from .grammar import WORD, Node, Parser, Predicate, is_condition, tokenize
 
-LONGEST = 1000  # characters of a guess
-MOST_IDS = 500  # in JSON
+MAX_CHARACTERS = 1000  # of a hypothesis
+MAX_IDS = 500  # in JSON
 FEWEST_FOR_PERCENT = 20
-GUESSES_UNSAID = 3  # that many need no word about their number
+MAX_UNMENTIONED = 3  # hypotheses: up to so many, the sentence does not give their number
 SIDE = 0.025  # of a 95% interval
 UNCONFIRMABLE = "The method reads the outcome of a row, so a high error is by construction."
 
@@ -37,204 +47,318 @@ Search = Callable[[str], Array]  # words -> (n,) similarities, larger is nearer
 
 
 @dataclass(frozen=True)
-class Words:
-    """Whole words that must all occur in a row's text; where rows have no text, in its metadata."""
+class WordQuery:
+    """Whole words that must all occur in a row's text; where rows have no text, in its metadata.
+
+    Attributes
+    ----------
+    words : tuple of str
+        In lower case, each once.
+    """
 
     words: tuple[str, ...]
 
-    def each(self, evaluation: Evaluation) -> Array:
-        """(n, words) bool."""
+    def match_each(self, evaluation: Evaluation) -> Array:
+        """(n, words) bool: which row has which word."""
         if evaluation.media is not None and evaluation.media.kind == "text":
-            return np.array([self._within(evaluation.media.text(i) or "") for i in range(len(evaluation))])
-        columns = [read_column(evaluation, name) for name in column_names(evaluation) if name not in OWN]
-        columns = [column for column in columns if column.kind == "text"]
+            return np.array([self._words_in(evaluation.media.text(i) or "") for i in range(len(evaluation))])
+        columns = _text_columns(evaluation)
         if not columns:
             raise InputError("No row has text to find words in. Write a condition, such as “column = value”.")
-        found = np.zeros((len(evaluation), len(self.words)), dtype=bool)
+        matches = np.zeros((len(evaluation), len(self.words)), dtype=bool)
         for column in columns:
-            distinct, place = np.unique(column.values, return_inverse=True)
-            found |= np.array([self._within(value) for value in distinct.tolist()])[place.ravel()]
-        return found
+            distinct, position = np.unique(column.values, return_inverse=True)
+            matches |= np.array([self._words_in(value) for value in distinct.tolist()])[position.ravel()]
+        return matches
 
-    def _within(self, text: str) -> list[bool]:
+    def _words_in(self, text: str) -> list[bool]:
         lower = text.lower()
-        if not any(word in lower for word in self.words):  # much quicker than taking a text apart
+        if not any(word in lower for word in self.words):  # much quicker than splitting a text into words
             return [False] * len(self.words)
-        held = set(re.findall(WORD, lower))
-        return [word in held for word in self.words]
+        present = set(re.findall(WORD, lower))
+        return [word in present for word in self.words]
 
     def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
         return {"op": "words", "words": list(self.words)}
 
 
 @dataclass(frozen=True)
 class Condition:
-    """What was written, understood."""
+    """A parsed hypothesis.
+
+    Attributes
+    ----------
+    text : str
+        As it was written.
+    meaning : WordQuery, Predicate, Not or Joined
+        Which rows match.
+    """
 
     text: str
-    meaning: Words | Node
+    meaning: WordQuery | Node
 
     def mask(self, evaluation: Evaluation) -> Array:
         """(n,) bool: the rows that match."""
-        if isinstance(self.meaning, Words):
-            return np.asarray(self.meaning.each(evaluation).all(axis=1))
-        return self.meaning.ask(evaluation).yes
+        if isinstance(self.meaning, WordQuery):
+            return np.asarray(self.meaning.match_each(evaluation).all(axis=1))
+        return self.meaning.match_rows(evaluation).yes
 
     @property
-    def comparisons(self) -> tuple[Comparison, ...]:
-        return () if isinstance(self.meaning, Words) else self.meaning.leaves()
+    def predicates(self) -> tuple[Predicate, ...]:
+        """The comparisons it consists of; none where it is words."""
+        if isinstance(self.meaning, WordQuery):
+            return ()
+        return self.meaning.predicates()
 
     @property
-    def knows_outcome(self) -> bool:
-        """It reads both label and prediction, and so whether a row is wrong."""
-        return set(OUTCOME) <= {leaf.column for leaf in self.comparisons}
+    def reads_outcome(self) -> bool:
+        """Whether it reads both label and prediction, and so whether a row is wrong."""
+        return set(OUTCOME) <= {predicate.column for predicate in self.predicates}
 
     def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
         return {"text": self.text, **self.meaning.to_json()}
 
 
 def parse(text: str, evaluation: Evaluation) -> Condition:
-    """A condition over the columns of an evaluation, or words; one sentence for each mistake."""
+    """Read a hypothesis; an InputError of one sentence for each mistake.
+
+    Parameters
+    ----------
+    text : str
+        A condition on columns, such as `age > 60 and site = a`, or words.
+    evaluation : Evaluation
+        Its metadata, labels, predictions and ids are the columns that a condition may name.
+
+    Examples
+    --------
+    >>> import errata, numpy as np
+    >>> rows = errata.Evaluation(losses=np.zeros(3), metadata={"age": np.array([20, 40, 70])})
+    >>> parse("age > 30", rows).mask(rows).tolist()
+    [False, True, True]
+    """
     text = text.strip()
-    if len(text) > LONGEST:
-        raise InputError(f"The guess has {len(text):,} characters; at most {LONGEST:,} are read.")
-    found = tokens(text)
-    if is_condition(found):
-        return Condition(text, Parser(found, evaluation).parse())
+    if len(text) > MAX_CHARACTERS:
+        raise InputError(f"The hypothesis has {len(text):,} characters; at most {MAX_CHARACTERS:,} are read.")
+    tokens = tokenize(text)
+    if is_condition(tokens):
+        return Condition(text, Parser(tokens, evaluation).parse())
     words = tuple(dict.fromkeys(re.findall(WORD, text.lower())))
     if not words:
         raise InputError("Nothing to test. Write words, or a condition, such as “column = value”.")
-    return Condition(text, Words(words))
+    return Condition(text, WordQuery(words))
 
 
 @dataclass(frozen=True)
 class Part:
-    """One comparison or word of a guess that no unseen row matches."""
+    """One predicate or word of a hypothesis that no held-out row matches.
 
-    asked: str
-    n: int  # unseen rows that match it alone
-    nearest: str | None  # what unseen rows have that is most like it, where none matches
+    Attributes
+    ----------
+    text : str
+        As it was written.
+    n : int
+        Held-out rows that match it alone.
+    nearest : str, optional
+        The most similar value of the held-out rows, where none matches.
+    """
+
+    text: str
+    n: int
+    nearest: str | None
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """A guess beside one slice, on unseen rows."""
+    """Held-out rows that a hypothesis shares with one slice.
 
-    slice: str  # its id
+    Attributes
+    ----------
+    slice : str
+        The slice's id.
+    both : int
+        Rows that match and are in the slice.
+    members : int
+        Rows of the slice.
+    """
+
+    slice: str
     both: int
     members: int
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a guess is judged by, however many there are."""
+    """What a result is computed from, whatever the number of hypotheses.
 
-    counts: gaps.Counts | None  # None: too few others to compare with
-    worth: float  # rows, those of one group counting as fewer
-    level: float  # of one guess alone
-    decided: bool  # there are rows enough to decide anything
+    Attributes
+    ----------
+    counts : gaps.Counts, optional
+        None where there are too few other rows to compare with.
+    effective : float
+        Matching rows, those of one group counting as fewer.
+    level : float
+        Of one hypothesis alone.
+    decided : bool
+        There are rows enough to decide anything.
+    """
+
+    counts: gaps.Counts | None
+    effective: float
+    level: float
+    decided: bool
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Guess:
-    """What the unseen rows say of a guess. All intervals are 95% for all guesses together."""
+class HypothesisResult:
+    """What the held-out rows say of a hypothesis. All intervals are 95% for all hypotheses together.
+
+    Attributes
+    ----------
+    text, condition
+        As written, and as parsed.
+    task : str
+        The label, in a multi-label audit.
+    hypotheses : int
+        Tested so far, with this one.
+    outcome : str
+        What counts as bad: "error", or "loss above 2.31".
+    held_out : int
+        Held-out rows.
+    n : int
+        Held-out rows that match.
+    verdict : str
+        "confirmed", "not confirmed" or "too few to tell".
+    sentence : str
+        The result in words.
+    ids : array
+        (n,) of the matching rows.
+    overlap : tuple of Overlap
+        One a slice of the audit.
+    reason : str, optional
+        "unconfirmable" where it reads the outcome.
+    errors, rate, interval
+        Bad outcomes of matching rows; the Wilson interval is of effective rows, and for drawing.
+    rest_n, rest_rate
+        Of the other held-out rows.
+    gap, gap_interval
+        `rate - rest_rate`.
+    p_value : float, optional
+        Of "worse than the others by no more than `delta`".
+    delta, power, rows_needed
+        The margin; the power at a gap of practical size; the rows that 80% power would need.
+    beyond, explained_by
+        References that it is worse than ("class", "confidence"), and those that explain it.
+    nearest_share : float, optional
+        The share of rows that counts as near to the words, chosen on search rows.
+    parts : tuple of Part
+        Where no row matches.
+    evidence : Evidence, optional
+        Where some row matches and it does not read the outcome; not in JSON.
+    """
 
     text: str
     condition: Condition
     task: str
-    guesses: int  # tested so far, with this one
-    outcome: str  # what counts as bad: "error", or "loss above 2.31"
-    unseen: int  # rows
-    n: int  # of them that match
+    hypotheses: int
+    outcome: str
+    held_out: int
+    n: int
     verdict: Verdict
     sentence: str
-    ids: Array  # (n,) of the matching rows
+    ids: Array
     overlap: tuple[Overlap, ...]
-    reason: str | None = None  # "unconfirmable": it reads the outcome
+    reason: str | None = None
     errors: int | None = None
     rate: float | None = None
-    interval: tuple[float, float] | None = None  # Wilson, of effective rows: for drawing
+    interval: tuple[float, float] | None = None
     rest_n: int = 0
     rest_rate: float | None = None
     gap: float | None = None
     gap_interval: tuple[float, float] | None = None
-    p_value: float | None = None  # of "worse than the others by no more than delta"
+    p_value: float | None = None
     delta: float | None = None
     power: float | None = None
     rows_needed: int | None = None
     beyond: tuple[str, ...] = ()
     explained_by: tuple[str, ...] = ()
-    near: float | None = None  # the share of rows that counts as near to the words, chosen on discover rows
-    parts: tuple[Part, ...] = ()  # where no row matches
-    evidence: Evidence | None = None  # where some row matches and it does not read the outcome
+    nearest_share: float | None = None
+    parts: tuple[Part, ...] = ()
+    evidence: Evidence | None = None
 
     def to_json(self) -> dict[str, Any]:
-        plain = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "evidence"}
-        plain["condition"] = self.condition.to_json()
-        plain["ids"] = self.ids[:MOST_IDS].tolist()
-        plain["overlap"] = [vars(other) for other in self.overlap]
-        plain["parts"] = [vars(part) for part in self.parts]
-        return plain
+        """Plain JSON, with at most 500 ids."""
+        facts = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "evidence"}
+        facts["condition"] = self.condition.to_json()
+        facts["ids"] = self.ids[:MAX_IDS].tolist()
+        facts["overlap"] = [vars(overlap) for overlap in self.overlap]
+        facts["parts"] = [vars(part) for part in self.parts]
+        return facts
 
 
-# ruff takes it for a test of this code, hence the suppressions.
-def test(
-    audit: Audit,
-    text: str,
-    *,
-    guesses: int = 1,  # noqa: PT028
-    search: Search | None = None,  # noqa: PT028
-    task: str = "",  # noqa: PT028
-) -> Guess:
-    """Whether the rows that match are worse than the others, on rows nobody searched.
+def run_test(
+    audit: Audit, text: str, *, hypotheses: int = 1, search: Search | None = None, task: str = ""
+) -> HypothesisResult:
+    """Test whether the rows that match a hypothesis are worse than the others, on held-out rows.
 
-    guesses: how many were tested so far, with this one. search: similarities of words to all rows; with it, words
-    match the rows nearest to them instead of those that have them. task: the label, in a multi-label audit.
+    Parameters
+    ----------
+    audit : Audit
+        Its held-out rows decide, at its margin and level.
+    text : str
+        A condition on columns, or words.
+    hypotheses : int
+        How many were tested so far, with this one: the level is divided by it.
+    search : callable, optional
+        Words -> (n,) similarities. With it, words match the rows nearest to them instead of those that contain them.
+    task : str
+        The label, in a multi-label audit.
     """
-    if guesses < 1:
-        raise InputError(f"`guesses` counts this one too and is at least 1; got {guesses}")
-    trial = _trial(audit, task, guesses)
+    if hypotheses < 1:
+        raise InputError(f"`hypotheses` counts this one too and must be at least 1; got {hypotheses}")
+    trial = _trial(audit, task, hypotheses)
     condition = parse(text, trial.evaluation)
-    inside, near = _matching(condition, trial, search)
+    inside, nearest = _matching(condition, trial, search)
     rows = inside & trial.confirm
-    plain = Guess(
+    result = HypothesisResult(
         text=condition.text,
         condition=condition,
         task=task,
-        guesses=guesses,
+        hypotheses=hypotheses,
         outcome=trial.outcome_name,
-        unseen=int(trial.confirm.sum()),
+        held_out=int(trial.confirm.sum()),
         n=int(rows.sum()),
         verdict="too few to tell",
         sentence="",
         ids=trial.evaluation.row_ids[rows],
         overlap=tuple(
-            Overlap(found.id, int((found.members & rows).sum()), int((found.members & trial.confirm).sum()))
-            for found in audit.slices
+            Overlap(slice_.id, int((slice_.members & rows).sum()), int((slice_.members & trial.confirm).sum()))
+            for slice_ in audit.slices
         ),
-        near=near,
+        nearest_share=nearest,
     )
-    if plain.n == 0:
-        parts = () if near is not None else _parts(condition, trial)
-        return replace(plain, parts=parts, sentence=_none_matches(condition.text, parts))
-    if condition.knows_outcome:
-        return replace(plain, verdict="not confirmed", reason="unconfirmable", sentence=UNCONFIRMABLE)
-    measured = replace(plain, **_measure(trial, inside, guesses))
-    return replace(measured, sentence=_sentence(measured))
+    if result.n == 0:
+        parts = () if nearest is not None else _parts(condition, trial)
+        return replace(result, parts=parts, sentence=_none_matches(condition.text, parts))
+    if condition.reads_outcome:
+        return replace(result, verdict="not confirmed", reason="unconfirmable", sentence=UNCONFIRMABLE)
+    result = replace(result, **_measure(trial, inside, hypotheses))
+    return replace(result, sentence=_sentence(result))
 
 
-def _trial(audit: Audit, task: str, guesses: int) -> Trial:
+def _trial(audit: Audit, task: str, hypotheses: int) -> Trial:
     tasks = dict(audit.evaluation.tasks())
     if task not in tasks:
         raise unknown("task", task, tasks)
-    kept = {name: audit.settings[name] for name in ("alpha", "run", "delta", "tolerance") if name in audit.settings}
-    settings = Settings(**kept)
-    return Trial(tasks[task], audit.discover, replace(settings, alpha=settings.level / guesses, run=1))
+    names = ("alpha", "run", "delta", "tolerance")
+    settings = Settings(**{name: audit.settings[name] for name in names if name in audit.settings})
+    return Trial(tasks[task], audit.discover, replace(settings, alpha=settings.level / hypotheses, run=1))
 
 
 def _matching(condition: Condition, trial: Trial, search: Search | None) -> tuple[Array, float | None]:
     """(n,) bool, and the share of rows that is near where nearness decides."""
-    if search is None or not isinstance(condition.meaning, Words):
+    if search is None or not isinstance(condition.meaning, WordQuery):
         return condition.mask(trial.evaluation), None
     similarity = np.asarray(search(condition.text), dtype=np.float64)
     if similarity.shape != (len(trial.evaluation),) or not np.isfinite(similarity).all():
@@ -243,132 +367,185 @@ def _matching(condition: Condition, trial: Trial, search: Search | None) -> tupl
     return similarity >= cut, share
 
 
-def _measure(trial: Trial, inside: Array, guesses: int) -> dict[str, Any]:
-    """The numbers of a guess that some unseen row matches."""
-    within, outcome = inside[trial.confirm], trial.outcome[trial.confirm]
-    groups = None if trial.evaluation.groups is None else trial.evaluation.groups[trial.confirm]
-    n, bad = int(within.sum()), outcome[within]
-    rate, worth = float(bad.mean()), n if groups is None else effective_rows(bad, groups[within])
-    z = -float(special.ndtri(SIDE / guesses))
-    told: dict[str, Any] = {
+def _measure(trial: Trial, inside: Array, hypotheses: int) -> dict[str, Any]:
+    """The numbers of a hypothesis that some held-out row matches."""
+    within = inside[trial.confirm]
+    outcome = trial.outcome[trial.confirm]
+    bad = outcome[within]
+    n = int(within.sum())
+    rate = float(bad.mean())
+    groups = None
+    effective: float = n
+    if trial.evaluation.groups is not None:
+        groups = trial.evaluation.groups[trial.confirm]
+        effective = effective_rows(bad, groups[within])
+    counts = compare(rest_reference(len(within)), within, outcome, groups)
+    facts: dict[str, Any] = {
         "errors": round(float(bad.sum())),
         "rate": rate,
-        "interval": gaps.wilson(rate * worth, worth, z),
+        "interval": _rate_interval(rate, effective, hypotheses),
         "rest_n": len(within) - n,
         "delta": trial.delta,
+        "evidence": Evidence(counts, effective, trial.settings.level * hypotheses, trial.decided),
     }
-    counts = compare(rest_reference(len(within)), within, outcome, groups)
-    told["evidence"] = Evidence(counts, worth, trial.settings.level * guesses, trial.decided)
     if counts is None:  # too few others to compare with
-        return told
-    (result,) = test_all([(trial, Candidate("guess", 0, inside.astype(np.float64), 0.5, {}))])
-    return told | {
-        "verdict": result.verdict,
+        return facts
+    (tested,) = test_all([(trial, Candidate("hypothesis", 0, inside.astype(np.float64), 0.5, {}))])
+    return facts | {
+        "verdict": tested.verdict,
         "rest_rate": counts.b,
         "gap": counts.gap,
-        "gap_interval": gaps.interval(counts, SIDE / guesses),
-        "p_value": result.confirmed.p_value,
-        "power": result.confirmed.power,
-        "rows_needed": result.confirmed.rows_needed,
-        "beyond": result.beyond,
-        "explained_by": result.explained_by,
+        "gap_interval": gaps.interval(counts, SIDE / hypotheses),
+        "p_value": tested.confirmed.p_value,
+        "power": tested.confirmed.power,
+        "rows_needed": tested.confirmed.rows_needed,
+        "beyond": tested.beyond,
+        "explained_by": tested.explained_by,
     }
 
 
-def judge_again(guess: Guess, guesses: int) -> Guess:
-    """A guess as one of so many, by what was counted when it was tested: what stood alone may not stand among ten.
+def _rate_interval(rate: float, effective: float, hypotheses: int) -> tuple[float, float]:
+    return gaps.wilson(rate * effective, effective, -float(special.ndtri(SIDE / hypotheses)))
 
-    Whether it goes beyond its class or the model's confidence is not judged again, and not said.
+
+def adjust(result: HypothesisResult, hypotheses: int) -> HypothesisResult:
+    """The same result as one of another number of hypotheses: what is confirmed alone may not be among ten.
+
+    Whether it goes beyond its class or the model's confidence is not computed again: `beyond` and `explained_by`
+    are then empty.
+
+    Parameters
+    ----------
+    result : HypothesisResult
+        As `run_test` returned it.
+    hypotheses : int
+        How many were tested, with this one.
     """
-    seen = guess.evidence
-    if seen is None or guess.rate is None or guess.delta is None:
-        return guess
-    z = -float(special.ndtri(SIDE / guesses))
-    told: dict[str, Any] = {"guesses": guesses, "interval": gaps.wilson(guess.rate * seen.worth, seen.worth, z)}
-    if seen.counts is not None:
-        told |= _verdict_again(seen, seen.counts, guess.delta, guesses)
-    judged = replace(guess, **told, beyond=(), explained_by=())
-    return replace(judged, sentence=_sentence(judged))
+    evidence = result.evidence
+    if evidence is None or result.rate is None or result.delta is None:
+        return result
+    facts: dict[str, Any] = {
+        "hypotheses": hypotheses,
+        "interval": _rate_interval(result.rate, evidence.effective, hypotheses),
+    }
+    if evidence.counts is not None:
+        facts |= _adjusted_verdict(evidence, evidence.counts, result.delta, hypotheses)
+    adjusted = replace(result, **facts, beyond=(), explained_by=())
+    return replace(adjusted, sentence=_sentence(adjusted))
 
 
-def _verdict_again(seen: Evidence, counts: gaps.Counts, delta: float, guesses: int) -> dict[str, Any]:
-    level, target = seen.level / guesses, gaps.target_gap(delta)
+def _adjusted_verdict(evidence: Evidence, counts: gaps.Counts, delta: float, hypotheses: int) -> dict[str, Any]:
+    level = evidence.level / hypotheses
+    target = gaps.target_gap(delta)
     power = gaps.power(counts.m, counts.b, counts.nref, delta, level, target)
-    sees = power >= gaps.TARGET_POWER
-    stands = gaps.p_gap(counts, delta) <= level
-    verdict = "confirmed" if stands else "not confirmed" if sees else "too few to tell"
+    rows_needed = None
+    if power < gaps.TARGET_POWER:
+        rows_needed = gaps.rows_needed(counts.b, counts.nref, delta, level, target)
+    if not evidence.decided:
+        verdict = "too few to tell"
+    elif gaps.p_gap(counts, delta) <= level:
+        verdict = "confirmed"
+    elif power < gaps.TARGET_POWER:
+        verdict = "too few to tell"
+    else:
+        verdict = "not confirmed"
     return {
-        "verdict": verdict if seen.decided else "too few to tell",
-        "gap_interval": gaps.interval(counts, SIDE / guesses),
+        "verdict": verdict,
+        "gap_interval": gaps.interval(counts, SIDE / hypotheses),
         "power": power,
-        "rows_needed": None if sees else gaps.rows_needed(counts.b, counts.nref, delta, level, target),
+        "rows_needed": rows_needed,
     }
 
 
 def _parts(condition: Condition, trial: Trial) -> tuple[Part, ...]:
     """Why nothing matches: what each part matches alone, and the nearest to a part that matches nothing."""
-    unseen = trial.confirm
-    if isinstance(condition.meaning, Words):
-        each = condition.meaning.each(trial.evaluation)[unseen].sum(axis=0).tolist()
-        known = [] if all(each) else _vocabulary(trial.evaluation, unseen)
-        pairs = zip(condition.meaning.words, each, strict=True)
-        return tuple(Part(word, n, None if n else nearest_word(word, known)) for word, n in pairs)
-    found = []
-    for leaf in condition.comparisons:
-        n = int((leaf.ask(trial.evaluation).yes & unseen).sum())
-        found.append(Part(leaf.text, n, None if n else _nearest_value(leaf, trial.evaluation, unseen)))
-    return tuple(found)
+    parts = []
+    if isinstance(condition.meaning, WordQuery):
+        counts = condition.meaning.match_each(trial.evaluation)[trial.confirm].sum(axis=0).tolist()
+        known = [] if all(counts) else _vocabulary(trial.evaluation, trial.confirm)
+        for word, n in zip(condition.meaning.words, counts, strict=True):
+            nearest = nearest_word(word, known) if n == 0 else None
+            parts.append(Part(word, n, nearest))
+        return tuple(parts)
+    for predicate in condition.predicates:
+        n = int((predicate.match_rows(trial.evaluation).yes & trial.confirm).sum())
+        nearest = _nearest_value(predicate, trial) if n == 0 else None
+        parts.append(Part(predicate.text, n, nearest))
+    return tuple(parts)
 
 
-def _nearest_value(leaf: Comparison, evaluation: Evaluation, unseen: Array) -> str | None:
-    column, value = read_column(evaluation, leaf.column), leaf.values[0]
-    known = column.distinct(unseen)
-    if leaf.op == "!=" or not known:
+def _nearest_value(predicate: Predicate, trial: Trial) -> str | None:
+    """The value of the held-out rows nearest to the first of a predicate."""
+    known = read_column(trial.evaluation, predicate.column).distinct(trial.confirm)
+    if predicate.op == "!=" or not known:
         return None
-    near = nearest_word(value, known) if isinstance(value, str) else nearest_number(value, known)
-    return None if near is None else shown(near)
+    value = predicate.values[0]
+    if isinstance(value, str):
+        return nearest_word(value, known)
+    number = nearest_number(value, known)
+    return None if number is None else format_value(number)
 
 
-def _vocabulary(evaluation: Evaluation, unseen: Array) -> list[str]:
+def _vocabulary(evaluation: Evaluation, rows: Array) -> list[str]:
+    """The distinct words of some rows ((n,) bool)."""
     if evaluation.media is not None and evaluation.media.kind == "text":
-        texts = [evaluation.media.text(int(i)) or "" for i in np.flatnonzero(unseen)]
+        texts = [evaluation.media.text(int(i)) or "" for i in np.flatnonzero(rows)]
     else:
-        columns = [read_column(evaluation, name) for name in column_names(evaluation) if name not in OWN]
-        texts = [text for column in columns if column.kind == "text" for text in column.distinct(unseen)]
+        texts = [text for column in _text_columns(evaluation) for text in column.distinct(rows)]
     return list({word for text in texts for word in re.findall(WORD, text.lower())})
 
 
+def _text_columns(evaluation: Evaluation) -> list[TypedColumn]:
+    columns = [read_column(evaluation, name) for name in column_names(evaluation) if name not in BUILT_IN]
+    return [column for column in columns if column.kind == "text"]
+
+
 def _none_matches(text: str, parts: tuple[Part, ...]) -> str:
-    said = f"No unseen row matches “{text}”."
-    near = [part.nearest for part in parts if part.nearest is not None]
-    if near:
-        return f"{said} Nearest: {listed(near)}."
-    alone = ", ".join(f"“{part.asked}” matches {part.n:,}" for part in parts)
-    return f"{said} Alone, {alone}." if len(parts) > 1 else said
+    sentence = f"No held-out row matches “{text}”."
+    nearest = [part.nearest for part in parts if part.nearest is not None]
+    if nearest:
+        return f"{sentence} Nearest: {quoted_list(nearest)}."
+    if len(parts) < 2:
+        return sentence
+    alone = ", ".join(f"“{part.text}” matches {part.n:,}" for part in parts)
+    return f"{sentence} Alone, {alone}."
 
 
-def _sentence(guess: Guess) -> str:
-    """The words that `ui.md` fixes."""
-    n, errors, many = guess.n, guess.errors, guess.n > LARGEST_SHARE * guess.unseen
+def _sentence(result: HypothesisResult) -> str:
+    """The result in words."""
+    errors = result.errors
     assert errors is not None
-    assert guess.interval is not None
-    verb = "matches" if n == 1 else "match"
-    head = f"{n:,} of {guess.unseen:,} unseen rows {verb}." if many else f"{n:,} unseen row{'s'[n == 1 :]} {verb}."
-    low, high = (f"{100 * end:.1f}" for end in guess.interval)
-    percent = f": {_rate(errors, n)} (95% interval {low} to {high})" if n >= FEWEST_FOR_PERCENT else ""
-    rest = None if guess.rest_rate is None else _rate(guess.rest_rate * guess.rest_n, guess.rest_n)
-    against = "" if rest is None else f", against {rest} of the other unseen rows"
-    tail = " Add a word." if many else ""
-    if guess.guesses > GUESSES_UNSAID:
-        tail += f" {guess.guesses:,} guesses tested here; the interval allows for all of them."
-    return f"{head} {errors:,} {_is_bad(guess.outcome, errors)}{percent}{against}.{tail}"
+    assert result.interval is not None
+    many = result.n > LARGEST_SHARE * result.held_out
+    if many:
+        text = f"{result.n:,} of {result.held_out:,} held-out rows match."
+    elif result.n == 1:
+        text = "1 held-out row matches."
+    else:
+        text = f"{result.n:,} held-out rows match."
+    text += f" {errors:,} {_bad_words(result.outcome, errors)}"
+    if result.n >= FEWEST_FOR_PERCENT:
+        low, high = (f"{100 * end:.1f}" for end in result.interval)
+        text += f": {_format_rate(errors, result.n)} (95% interval {low} to {high})"
+    if result.rest_rate is not None:
+        rest = _format_rate(result.rest_rate * result.rest_n, result.rest_n)
+        text += f", against {rest} of the other held-out rows"
+    text += "."
+    if many:
+        text += " Add a word."
+    if result.hypotheses > MAX_UNMENTIONED:
+        text += f" {result.hypotheses:,} hypotheses tested here; the interval allows for all of them."
+    return text
 
 
-def _rate(k: float, n: int) -> str:
-    return f"{100 * k / n:.1f}%" if n >= FEWEST_FOR_PERCENT else f"{round(k):,} of {n:,}"
+def _format_rate(k: float, n: int) -> str:
+    if n < FEWEST_FOR_PERCENT:
+        return f"{round(k):,} of {n:,}"
+    return f"{100 * k / n:.1f}%"
 
 
-def _is_bad(outcome: str, errors: int) -> str:
+def _bad_words(outcome: str, errors: int) -> str:
     if outcome == "error":
         return "is wrong" if errors == 1 else "are wrong"
-    return f"{'has' if errors == 1 else 'have'} a {outcome}"
+    verb = "has" if errors == 1 else "have"
+    return f"{verb} a {outcome}"

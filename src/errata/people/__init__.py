@@ -7,9 +7,9 @@ require("sqlalchemy", "app")
 # ruff: noqa: E402 - below what names the cure where the package is missing
 from .agreement import Agreement, Dispute, Majority, Pair
 from .answers import Progress
-from .curation import Drawn, Tested
+from .curation import Drawn, TestedHypothesis
 from .database import Unavailable
-from .entries import Accepted, Annotation, Conflict, Decision, Drawing, Edit, Entry, Guess, Standing
+from .entries import Accepted, Annotation, Conflict, Decision, Drawing, Edit, Entry, Hypothesis, Standing
 from .exchange import ANNOTATIONS, RECORDS, Imported
 from .records import Records
 
@@ -26,13 +26,13 @@ __all__ = [
     "Drawn",
     "Edit",
     "Entry",
-    "Guess",
+    "Hypothesis",
     "Imported",
     "Majority",
     "Pair",
     "Progress",
     "Records",
     "Standing",
-    "Tested",
+    "TestedHypothesis",
     "Unavailable",
 ]

@@ -45,7 +45,7 @@ class Dispute:
 class Majority:
     """What most say. `decided` is False on a tie and without answers, and `answer` then says nothing."""
 
-    item: str | None  # None: of the whole queue
+    item: str
     votes: tuple[tuple[Any, int], ...]  # answer and count, most first
     n: int
     none: int  # votes for none of the above
@@ -120,15 +120,7 @@ def _settled(votes: Majority, word: Entry, part: str | None) -> Majority:
     return Majority(votes.item, votes.votes, votes.n, votes.none, answer, True, word.person)
 
 
-def of_region(items: Iterable[Majority]) -> Majority:
-    """One label for all samples of a region: what most of their own majorities say (Defuse, section 4.1).
-
-    Samples on which people tie have no vote; none of the above is a vote like any other.
-    """
-    return count_votes(None, [as_json(one.answer) for one in items if one.decided])
-
-
-def count_votes(item: str | None, answers: Iterable[str]) -> Majority:
+def count_votes(item: str, answers: Iterable[str]) -> Majority:
     """answers: as JSON."""
     votes = sorted(Counter(answers).items(), key=lambda vote: (-vote[1], vote[0]))
     decided = len(votes) == 1 or (len(votes) > 1 and votes[0][1] > votes[1][1])

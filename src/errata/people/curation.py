@@ -1,4 +1,4 @@
-"""What people make of slices: decisions that never overwrite one another, edits, drawn slices and guesses."""
+"""What people make of slices: decisions that never overwrite one another, edits, drawn slices and hypotheses."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from sqlalchemy import Connection, Select, and_, func, insert, select
 from ..core import InputError
 from ..core.errors import unknown
 from .answers import append
-from .entries import Accepted, Conflict, Decision, Drawing, Edit, Guess, Standing, as_json
-from .schema import decisions, drawn, edits, guesses, slices
+from .entries import Accepted, Conflict, Decision, Drawing, Edit, Hypothesis, Standing, as_json
+from .schema import decisions, drawn, edits, hypotheses, slices
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A slice that a person drew, as saved: a guess until it is measured on new rows."""
+    """A slice that a person drew, as saved: a hypothesis until it is measured on new rows."""
 
     slice: str
     name: str
@@ -29,8 +29,8 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Tested:
-    """A guess, as saved."""
+class TestedHypothesis:
+    """A hypothesis, as saved."""
 
     slice: str | None
     kind: str
@@ -189,18 +189,19 @@ def _drawn(line: Mapping[Any, Any]) -> Drawn:
     return Drawn(**facts, items=tuple(json.loads(line["items"])))
 
 
-def guess(connection: Connection, guessed: Guess) -> Tested:
-    if guessed.slice is not None:
-        _check_known(connection, guessed.slice)
-    line, _ = append(connection, guesses, vars(guessed))
+def add_hypothesis(connection: Connection, hypothesis: Hypothesis) -> TestedHypothesis:
+    """Save a hypothesis; the line as saved."""
+    if hypothesis.slice is not None:
+        _check_known(connection, hypothesis.slice)
+    line, _ = append(connection, hypotheses, vars(hypothesis))
     return _tested(line)
 
 
-def guessed(connection: Connection, slice: str | None) -> tuple[Tested, ...]:
-    """All guesses about a slice, or about none, oldest first."""
-    lines = select(guesses).where(guesses.c.slice.is_(None) if slice is None else guesses.c.slice == slice)
-    return tuple(_tested(row._mapping) for row in connection.execute(lines.order_by(guesses.c.number)))
+def tested_hypotheses(connection: Connection, slice: str | None) -> tuple[TestedHypothesis, ...]:
+    """All hypotheses about a slice, or about none, oldest first."""
+    lines = select(hypotheses).where(hypotheses.c.slice == slice)  # `== None` is SQL's `IS NULL`
+    return tuple(_tested(row._mapping) for row in connection.execute(lines.order_by(hypotheses.c.number)))
 
 
-def _tested(line: Mapping[Any, Any]) -> Tested:
-    return Tested(**{name: value for name, value in line.items() if name != "number"})
+def _tested(line: Mapping[Any, Any]) -> TestedHypothesis:
+    return TestedHypothesis(**{name: value for name, value in line.items() if name != "number"})

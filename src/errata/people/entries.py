@@ -1,4 +1,4 @@
-"""What people say, checked at the door (answers, decisions, edits, drawings, guesses), and what is kept of it."""
+"""What people enter, checked on entry (answers, decisions, edits, drawings, hypotheses), and what is saved of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..core.errors import unknown
 
 Task = Literal["class", "member", "region", "questionnaire"]
 Decided = Literal["accepted", "rejected", "merged", "undecided"]
-GuessKind = Literal["words", "condition"]
+HypothesisKind = Literal["words", "condition"]
 
 # The longest texts, in characters; the columns of the database follow.
 LONGEST = {"key": 95, "queue": 200, "item": 1000, "person": 100, "name": 200, "note": 4000, "text": 1000}
@@ -194,11 +194,11 @@ class Drawing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Guess:
-    """Somebody's own story, and how often the rows that match it are wrong."""
+class Hypothesis:
+    """A person's own hypothesis, and how often the rows that match it are wrong."""
 
     text: str
-    kind: GuessKind
+    kind: HypothesisKind
     n: int
     errors: int
     rest_n: int
@@ -209,7 +209,7 @@ class Guess:
 
     def __post_init__(self) -> None:
         check_texts(self, ("text", "person", "key"))
-        check_choice("kind", self.kind, GuessKind)
+        check_choice("kind", self.kind, HypothesisKind)
         if self.slice is not None:
             check_text("slice", self.slice)
         for errors, n in (("errors", "n"), ("rest_errors", "rest_n")):

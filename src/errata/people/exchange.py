@@ -25,13 +25,13 @@ from ..core.errors import unknown
 from ..store.folder import whole
 from . import answers, curation
 from .entries import Annotation, Entry, as_json, iso
-from .schema import annotation_log, decisions, drawn, edits, guesses, slices
+from .schema import annotation_log, decisions, drawn, edits, hypotheses, slices
 
 RECORDS = "errata.records/1"
 ANNOTATIONS = "errata.annotations/1"
 NEEDED = ("key", "queue", "item", "person", "task", "answer", "at")
 OPTIONAL = ("seconds", "settles")
-LOGS = (annotation_log, slices, decisions, edits, drawn, guesses)
+LOGS = (annotation_log, slices, decisions, edits, drawn, hypotheses)
 INSIDE_JSON = ("answer", "items")  # columns that hold JSON
 
 Lines = list[dict[str, Any]]

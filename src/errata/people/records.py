@@ -13,15 +13,15 @@ from ..core import InputError
 from . import agreement, answers, curation, exchange, schema
 from .agreement import Agreement, Dispute, Majority
 from .answers import Progress
-from .curation import Drawn, Tested
+from .curation import Drawn, TestedHypothesis
 from .database import PATIENCE, Database, connect, reason
-from .entries import Accepted, Annotation, Decision, Drawing, Edit, Entry, Guess, Standing, Task, check_choice
+from .entries import Accepted, Annotation, Decision, Drawing, Edit, Entry, Hypothesis, Standing, Task, check_choice
 from .exchange import Check, Imported
 from .writer import Writer
 
 
 class Records:
-    """People's judgement: annotations, decisions on slices, edits, drawn slices and guesses.
+    """People's judgement: annotations, decisions on slices, edits, drawn slices and hypotheses.
 
     where: the audit's folder (its records.sqlite), a file of SQLite, or a URL such as postgresql://NAME@HOST/DATABASE.
     fingerprint: the audit's; records of another one are refused. slices: ids and machine-made names of the audit's.
@@ -105,10 +105,6 @@ class Records:
         check_choice("task", task, Task)
         return agreement.majorities(*self._with_settled(queue, task), part)
 
-    def region_label(self, queue: str, task: Task = "class", part: str | None = None) -> Majority:
-        """What most items of a queue are, by their own majorities."""
-        return agreement.of_region(self.majority(queue, task, part))
-
     def _with_settled(self, queue: str | None, task: Task | None) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
         with self._database.read() as connection:
             given = answers.current(connection, queue=queue, task=task)
@@ -156,17 +152,14 @@ class Records:
         with self._database.read() as connection:
             return curation.drawings(connection)
 
-    def guess(self, guess: Guess) -> Tested:
-        return self._writer.write(lambda connection: curation.guess(connection, guess))
+    def add_hypothesis(self, hypothesis: Hypothesis) -> TestedHypothesis:
+        """Save a hypothesis that was tested."""
+        return self._writer.write(lambda connection: curation.add_hypothesis(connection, hypothesis))
 
-    def guesses(self, slice: str | None = None) -> tuple[Tested, ...]:
-        """Every guess tested on a slice; without one, those made of no slice."""
+    def hypotheses(self, slice: str | None = None) -> tuple[TestedHypothesis, ...]:
+        """Every hypothesis tested on a slice; without one, those about no slice."""
         with self._database.read() as connection:
-            return curation.guessed(connection, slice)
-
-    def guesses_tested(self, slice: str | None = None) -> int:
-        """How many different ones: testing the same words again is no new chance to be wrong."""
-        return len({(tested.kind, tested.text) for tested in self.guesses(slice)})
+            return curation.tested_hypotheses(connection, slice)
 
     # Files
 

@@ -112,8 +112,8 @@ drawn = Table(
     "drawn", metadata, _number(), *_signature(), _slice(), _text("name"), Column("items", Text, nullable=False)
 )
 
-guesses = Table(
-    "guesses",
+hypotheses = Table(
+    "guesses",  # the name that databases of earlier versions have
     metadata,
     _number(),
     *_signature(),

@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from ..core import Array, Audit
-from ..hypothesis.columns import to_columns
+from ..hypothesis import to_columns
 from . import parts
 
 MOST_PLACES = 20_000  # of a saved page

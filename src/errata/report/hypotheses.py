@@ -55,4 +55,4 @@ def _note(one: Mapping[str, Any]) -> str:
     if not _has_fallen(one):
         return ""
     then = "alone" if one["place"] == 1 else f"as one of {numbers.count(one['place'])}"
-    return f"It stood {then}; as one of {numbers.count(one['guesses'])} it does not."
+    return f"It stood {then}; as one of {numbers.count(one['hypotheses'])} it does not."

@@ -10,17 +10,17 @@ function here(slice, text) {
   asked.add(text.trim()); tested.set(slice, asked);
   const count = { n: 0, errors: 0, rest_n: 0, rest_errors: 0 };
   mask.forEach((inside, i) => { const wrong = wrongs[i] === 1 ? 1 : 0; if (inside) { count.n += 1; count.errors += wrong; } else { count.rest_n += 1; count.rest_errors += wrong; } });
-  return { ...count, guesses: asked.size };
+  return { ...count, hypotheses: asked.size };
 }
 
 const percent = (k, n) => `${(100 * k / n).toFixed(1)}%`;
 const many = (n) => n.toLocaleString("en");
 
 function sentence({ n, errors, rest_n, rest_errors, interval }) {
-  if (n === 0) return "No unseen row matches.";
-  if (n < 20) return `${many(n)} unseen ${n === 1 ? "row matches" : "rows match"}. ${errors} of ${n} are wrong; at least 20 are needed.`;
-  const [low, high] = interval, rest = rest_n ? `, against ${percent(rest_errors, rest_n)} of the other unseen rows` : "";
-  return `${many(n)} unseen rows match. ${many(errors)} are wrong: ${percent(errors, n)} (95% interval ${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)})${rest}.`;
+  if (n === 0) return "No held-out row matches.";
+  if (n < 20) return `${many(n)} held-out ${n === 1 ? "row matches" : "rows match"}. ${errors} of ${n} are wrong; at least 20 are needed.`;
+  const [low, high] = interval, rest = rest_n ? `, against ${percent(rest_errors, rest_n)} of the other held-out rows` : "";
+  return `${many(n)} held-out rows match. ${many(errors)} are wrong: ${percent(errors, n)} (95% interval ${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)})${rest}.`;
 }
 
 function quantile(guesses) { // of the normal distribution: the interval allows for all guesses (Bonferroni)
@@ -48,7 +48,7 @@ function draw(svg, found) {
 async function answer(form, text) {
   if (!form.dataset.api) {
     const found = here(form.dataset.guess, text);
-    return { ...found, interval: wilson(found.errors, found.n, quantile(found.guesses)) };
+    return { ...found, interval: wilson(found.errors, found.n, quantile(found.hypotheses)) };
   }
   const asked = await fetch(form.dataset.api, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ text, slice: form.dataset.guess || null, person: document.getElementById("person")?.value.trim() || "somebody" }) });
   const found = await asked.json().catch(() => ({}));
@@ -59,11 +59,11 @@ async function answer(form, text) {
 for (const form of document.querySelectorAll("[data-guess]")) form.addEventListener("submit", async (event) => {
   event.preventDefault();
   const box = form.querySelector(".answer"), said = box.querySelector(".said"), more = box.querySelector(".more"), svg = box.querySelector("svg");
-  box.hidden = false; box.removeAttribute("data-bad"); said.textContent = "Searching the unseen rows."; more.textContent = "";
+  box.hidden = false; box.removeAttribute("data-bad"); said.textContent = "Testing on the held-out rows."; more.textContent = "";
   try {
     const found = await answer(form, form.elements.text.value);
     said.textContent = found.sentence ?? sentence(found);
-    more.textContent = !found.sentence && found.guesses > 3 ? `${found.guesses} guesses tested here; the interval allows for all of them.` : "";
+    more.textContent = !found.sentence && found.hypotheses > 3 ? `${found.hypotheses} hypotheses tested here; the interval allows for all of them.` : "";
     draw(svg, found);
     matches(form, found.shown ?? []);
     if (form.dataset.api) await again(form.dataset.guess);

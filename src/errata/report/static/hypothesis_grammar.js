@@ -23,13 +23,13 @@ const ORDER = new Map([
 ]);
 
 /** A mistake of the writer's, in one sentence. */
-export class GuessError extends Error {}
+export class HypothesisError extends Error {}
 
 /** The rows that a text means: {condition: true, or false for words; columns: names it reads; mask(): booleans}. */
 export function parse(text, columns) {
   const written = text.trim();
   if (written.length > LONGEST) {
-    fail(`The guess has ${grouped(written.length)} characters; at most ${grouped(LONGEST)} are read.`);
+    fail(`The hypothesis has ${grouped(written.length)} characters; at most ${grouped(LONGEST)} are read.`);
   }
   const table = new Map(Object.entries(columns).map(([name, column]) => [name, new Column(name, column)]));
   const tokens = tokenise(written);
@@ -54,7 +54,7 @@ export function wilson(k, n, z = 1.959963984540054) {
 }
 
 function fail(sentence) {
-  throw new GuessError(sentence);
+  throw new HypothesisError(sentence);
 }
 
 function wordsOf(text) {
