@@ -21,9 +21,10 @@ import numpy as np
 import pandas as pd
 
 import errata
-from errata import Bridge, Evaluation, Source
+from errata import Evaluation, Source
 from errata.bench.tables import data_folder
 from errata.core.gaps import wilson
+from errata.inputs import Bridge
 
 Array = np.ndarray
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -162,9 +163,9 @@ def planted(bridge: Bridge, X: Array, y: Array, pair: tuple[str, str], seed: int
         labels=labels, predictions=np.where(wrong, 1 - labels, labels), class_names=("animal", "vehicle"),
         representations={"backbone": X}, sources={"backbone": Source(from_model=False)},
     )  # fmt: skip
-    texts = errata.caption_candidates(CLASSES, adjectives=(), prepositions=())
-    references = errata.reference_captions(("animal", "vehicle"))
-    candidates = errata.embed_captions(
+    texts = errata.explain.caption_candidates(CLASSES, adjectives=(), prepositions=())
+    references = errata.explain.reference_captions(("animal", "vehicle"))
+    candidates = errata.inputs.embed_captions(
         texts, lambda given: bridge.transform_texts(sentences(given)), "bridge", references=references
     )
     audit = errata.audit(

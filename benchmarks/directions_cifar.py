@@ -35,8 +35,9 @@ from sklearn.metrics import roc_auc_score
 import bridge as bridging
 import errata
 from bridge import CLASSES, PLANTED, VEHICLES, kept, said, table
-from errata import Audit, Bridge, Captions, Evaluation, Source, fix
+from errata import Audit, Captions, Evaluation, Source, fix
 from errata.bench.tables import data_folder
+from errata.inputs import Bridge
 from errata.slicers import make
 from trained import Recipe, Seen, over_runs, seen_by
 
@@ -85,9 +86,9 @@ class Pictures:
 
     @cached_property
     def captions(self) -> Captions:
-        texts = errata.caption_candidates(CLASSES, adjectives=(), prepositions=())
-        references = errata.reference_captions(SUPERCLASSES)
-        return errata.embed_captions(texts, self.place_texts, "bridge", references=references)
+        texts = errata.explain.caption_candidates(CLASSES, adjectives=(), prepositions=())
+        references = errata.explain.reference_captions(SUPERCLASSES)
+        return errata.inputs.embed_captions(texts, self.place_texts, "bridge", references=references)
 
     def place_texts(self, texts: Sequence[str]) -> Array:
         return self.bridge.transform_texts(bridging.sentences(texts))

@@ -180,7 +180,7 @@ def captions(worlds: Sequence[World]) -> bool:
 
 
 def told_gender(world: World, space: str) -> str:
-    test, names = world.roles["test"], bridging.sentences(errata.reference_captions(GENDERS))
+    test, names = world.roles["test"], bridging.sentences(errata.explain.reference_captions(GENDERS))
     found = bridge_of(world.faces, world.seed, space)
     score = found.zero_shot(world.faces.features[test], (~world.faces.male[test]).astype(int), names)
     return said(score.accuracy * score.n, score.n)
@@ -203,9 +203,9 @@ def captioned(world: World, space: str) -> Iterator[tuple[int, dict[str, Any]]]:
         labels=np.concatenate([part.labels for part in parts]), probs=np.concatenate([part.probs for part in parts]),
         representations={space: np.concatenate([part.representations[space] for part in parts])}, class_names=CLASSES,
     )  # fmt: skip
-    texts = errata.caption_candidates(("person", *GENDERS), adjectives=CLASSES, prepositions=ATTRIBUTES)
+    texts = errata.explain.caption_candidates(("person", *GENDERS), adjectives=CLASSES, prepositions=ATTRIBUTES)
     placed = bridge_of(world.faces, world.seed, space).transform_texts(bridging.sentences(texts))
-    references = errata.reference_captions([f"{name} person" for name in CLASSES])
+    references = errata.explain.reference_captions([f"{name} person" for name in CLASSES])
     candidates = Captions(texts, placed, space, references=references)
     weights, searched = slicer.membership(both), np.arange(len(both)) < len(parts[0])
     for j, rule in enumerate(slicer.rules_):

@@ -18,8 +18,9 @@ from PIL import Image
 import bridge as bridging
 import errata
 from bridge import kept
-from errata import Bridge, Evaluation
+from errata import Evaluation
 from errata.bench.tables import data_folder
+from errata.inputs import Bridge
 from errata.slicers.directions.slicer import Directions
 from trained import Recipe, Seen, seen_by
 
@@ -75,7 +76,7 @@ class Faces:
             phrases = [f"baby {child}", "baby", child] if age < 3 else [child, "child"]
         else:
             phrases = [f"{word} {adult}", f"{word} person", adult]
-        return errata.reference_captions([*phrases, "person"])
+        return errata.explain.reference_captions([*phrases, "person"])
 
 
 def _small(data: bytes) -> Array:

@@ -146,13 +146,15 @@ def face_run(
     if not of_group:
         return [*facts, *[""] * 6], -1.0, []
     largest, near = max(of_group, key=np.sum), relative(train)
-    opposing = has[ids(errata.opponents(test, train, largest, TOP))]
+    opposing = has[ids(errata.explain.opponents(test, train, largest, TOP))]
     facts += [
         f"{largest.sum()}, {accuracy(test, largest):.2f}, {own[largest].mean():.2f}",
         share(opposing),
-        share(has[ids(errata.opponents(test, near, largest, TOP))]),
-        share(has[ids(errata.opponents(test, near, largest, TOP, helpers=True))]),
-        share(has[ids(errata.opponents(*embedded(model, mine, theirs, **DEEP), largest, TOP))]) if seed == 0 else "",
+        share(has[ids(errata.explain.opponents(test, near, largest, TOP))]),
+        share(has[ids(errata.explain.opponents(test, near, largest, TOP, helpers=True))]),
+        share(has[ids(errata.explain.opponents(*embedded(model, mine, theirs, **DEEP), largest, TOP))])
+        if seed == 0
+        else "",
         verdicts(errata.audit(test, train=train, methods=["infembed-rule"], seed=seed)),
     ]
     print(signal, seed, facts, file=sys.stderr, flush=True)
@@ -170,7 +172,7 @@ def batches(images: Array, labels: Array) -> list[tuple[Any, Any]]:
 
 def embedded(model: Any, mine: list[Any], theirs: list[Any], **options: Any) -> tuple[Evaluation, Evaluation]:
     """Test and training rows with influence embeddings; the Hessian is that of training rows."""
-    fitted = errata.influence(model, theirs, progress=False, **{"rows": None, **options})
+    fitted = errata.inputs.influence(model, theirs, progress=False, **{"rows": None, **options})
     test, train = (errata.collect(model, rows, influence=fitted, progress=False) for rows in (mine, theirs))
     return test, train
 
@@ -213,7 +215,7 @@ def news(seeds: int, cache: Path) -> bool:
     test, train = fitted.embed(test), fitted.embed(train)
     print(f"training rows mislabelled: {share(mislabelled)}; test rows right: {share(~test.errors)}")
     held = [news_slices(test, train, mislabelled, seed) for seed in range(seeds)]
-    orders = {"relabel candidates": ids(errata.relabel_candidates(test, train, max(RELABELLED)))}
+    orders = {"relabel candidates": ids(errata.explain.relabel_candidates(test, train, max(RELABELLED)))}
     orders["highest training loss"] = np.argsort(-train.losses, kind="stable")
     rows = [[name, *(share(mislabelled[order[:n]]) for n in RELABELLED)] for name, order in orders.items()]
     table(["training rows", *(f"mislabelled of the first {n}" for n in RELABELLED)], rows)
@@ -253,7 +255,7 @@ def news_slices(test: Evaluation, train: Evaluation, mislabelled: Array, seed: i
         score = accuracy(test, members)
         if score > LOW and score < 0.9:
             continue
-        hits = mislabelled[ids(errata.opponents(test, train, members, TOP))]
+        hits = mislabelled[ids(errata.explain.opponents(test, train, members, TOP))]
         (low if score <= LOW else high).append(hits.mean())
         if score <= LOW:
             labels, said = commonest(test, test.labels[members]), commonest(test, test.predictions[members])

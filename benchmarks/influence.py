@@ -26,8 +26,8 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from errata import collect, influence
-from errata.inputs import HeadInfluence
+from errata import collect
+from errata.inputs import HeadInfluence, influence
 from errata.inputs.influence.head import Options
 from errata.train.resnet import Block, ResNet18
 

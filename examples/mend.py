@@ -30,7 +30,7 @@ class People:
 
 learnt, new = People(8000, seed=0, together=0.9), People(8000, seed=1, together=0.5)
 model = LogisticRegression().fit(learnt.seen, learnt.truth)  # takes the short cut that fails on the new rows
-audited, apart = errata.keep_apart(new.under(model), share=0.4)
+audited, apart = errata.hold_out(new.under(model), share=0.4)
 
 audit = errata.audit(audited, methods=["directions"])
 for found in audit.confirmed:

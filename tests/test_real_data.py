@@ -50,7 +50,7 @@ def test_news_in_words():
         labels=test["label"].to_numpy(),
         probs=model.predict_proba(B),
         representations={"svd": TruncatedSVD(32, random_state=0).fit(A).transform(B)},
-        media=errata.Texts(test["text"].tolist()),
+        media=errata.inputs.Texts(test["text"].tolist()),
         class_names=("world", "sport", "business", "sci/tech"),
     )
     audit = errata.audit(ev, options={"spotlight": {"size": 0.05}})
@@ -72,7 +72,7 @@ def test_faces_lead_to_children():
     model = MLPClassifier((64,), max_iter=20, random_state=0, alpha=1).fit(F[:4000], y[:4000])
     test = faces[4000:]
     ev = errata.collect(model, (F[4000:], y[4000:]))
-    ev = replace(ev, metadata={"age": test["age"].to_numpy()}, media=errata.ImageBytes(test["image"].tolist()))
+    ev = replace(ev, metadata={"age": test["age"].to_numpy()}, media=errata.inputs.ImageBytes(test["image"].tolist()))
     audit = errata.audit(ev, options={"spotlight": {"representation": "penultimate", "size": 0.03}})
     age = test["age"].to_numpy()
     confirm = ~audit.discover

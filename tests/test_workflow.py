@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import errata
-from errata import Audit, Evaluation, InputError, Settings, workflow
-from errata.core import MissingInput
+from errata import Audit, Evaluation, Settings, workflow
+from errata.core import InputError, MissingInput
 from errata.core.membership import jaccard
 from errata.slicers import make
 from errata.slicers.contract import BaseSlicer
@@ -364,7 +364,7 @@ class Within(BaseSlicer):
 
 
 def test_a_slice_within_a_class_is_applied_within_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(errata.SLICERS, "within", Within)
+    monkeypatch.setitem(errata.slicers.SLICERS, "within", Within)
     evaluation = planted()
     foreign = replace(evaluation, sources={"x": errata.Source(from_model=False)})
     audit = errata.audit(foreign, methods=["within"])

@@ -1,94 +1,67 @@
-"""Errata finds, explains and fixes the systematic errors of a trained model."""
+"""Errata finds, explains and fixes the systematic errors of a trained model.
 
-from typing import TYPE_CHECKING, Any
+The names below are what most users need. Everything else is imported from its room, such as `errata.inputs.Texts` or
+`errata.explain.opponents`; a room is imported when it is first used.
+"""
 
-__version__ = "0.1.0"
+import importlib
+from typing import Any
 
-from .core import Audit, Captions, Comparison, ErrataError, Evaluation, InputError, Origin, Plan, Slice, Source
-from .explain import caption_candidates, draw_map, opponents, picture_features, reference_captions, relabel_candidates
-from .fix.workflow import correct, keep_apart, plan_prompts, plan_selection, plan_weights, recheck
-from .inputs import (
-    Bridge,
-    ClipSpace,
-    ImageArrays,
-    ImageBytes,
-    ImagePaths,
-    Texts,
-    add_features,
-    at_thresholds,
-    collect,
-    embed_captions,
-    f1_thresholds,
-    feature_maps,
-    influence,
-    load_influence,
-    save_influence,
+from .core import Audit, Captions, Comparison, ErrataError, Evaluation, Plan, Slice, Source
+from .core.confirm import Settings
+from .fix import correct, hold_out, plan_prompts, plan_selection, plan_weights, recheck
+from .inputs import collect
+from .version import __version__ as __version__
+from .workflow import apply, audit, load, save
+
+ROOMS = (
+    "app",
+    "bench",
+    "core",
+    "defuse",
+    "draw",
+    "explain",
+    "fix",
+    "hypothesis",
+    "inputs",
+    "people",
+    "report",
+    "slicers",
+    "store",
+    "tensors",
+    "train",
 )
-from .slicers import SLICERS
-from .store import load_plan, save_plan
-from .workflow import Settings, apply, audit, load, save
-
-if TYPE_CHECKING:
-    from .defuse import defuse
-
-
-def __getattr__(name: str) -> Any:
-    """What needs torch to be imported at all is imported when it is asked for."""
-    if name == "defuse":
-        from .core import require
-
-        require("torch", "torch")
-        from .defuse import defuse
-
-        return defuse
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
 
 __all__ = [
-    "SLICERS",
     "Audit",
-    "Bridge",
     "Captions",
-    "ClipSpace",
     "Comparison",
     "ErrataError",
     "Evaluation",
-    "ImageArrays",
-    "ImageBytes",
-    "ImagePaths",
-    "InputError",
-    "Origin",
     "Plan",
     "Settings",
     "Slice",
     "Source",
-    "Texts",
-    "add_features",
     "apply",
-    "at_thresholds",
     "audit",
-    "caption_candidates",
     "collect",
     "correct",
-    "defuse",
-    "draw_map",
-    "embed_captions",
-    "f1_thresholds",
-    "feature_maps",
-    "influence",
-    "keep_apart",
+    "hold_out",
     "load",
-    "load_influence",
-    "load_plan",
-    "opponents",
-    "picture_features",
     "plan_prompts",
     "plan_selection",
     "plan_weights",
     "recheck",
-    "reference_captions",
-    "relabel_candidates",
     "save",
-    "save_influence",
-    "save_plan",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a room when it is first used: some need torch or a server, which most audits do not."""
+    if name in ROOMS:
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *ROOMS})

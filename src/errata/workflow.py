@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from . import __version__, store
+from . import store
 from .core import Array, Audit, Captions, Evaluation, InputError, Slice
 from .core.apply import apply, scoped
 from .core.confirm import Candidate, Result, Settings, Trial, select, silence, test_all
@@ -24,6 +24,7 @@ from .inputs.influence.head import NAME as INFLUENCE
 from .inputs.influence.head import with_influence
 from .report import to_html
 from .slicers import Slicer, StandIn, knows_outcome, make, registry, restore
+from .version import __version__
 
 FEWEST_ROWS = 20
 CLUSTER_ROWS = 10_000  # rows that fit the clusters drawn beside the slices

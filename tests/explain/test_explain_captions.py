@@ -397,9 +397,9 @@ def test_text_rows_are_captioned_by_phrases(make_audit, kinds):
     labels = np.arange(600) % 2
     evaluation = Evaluation(
         labels=labels, predictions=np.where(wrong, 1 - labels, labels), representations={"text": X},
-        sources={"text": Source(from_model=False)}, media=errata.Texts(rows), class_names=("bad", "good"),
+        sources={"text": Source(from_model=False)}, media=errata.inputs.Texts(rows), class_names=("bad", "good"),
     )  # fmt: skip
-    texts = errata.embed_captions(phrases(rows), encode, "text")
+    texts = errata.inputs.embed_captions(phrases(rows), encode, "text")
     audit = errata.audit(evaluation, methods=["directions"], texts=texts)
     for found in audit.slices:
         data = kinds(found)["captions"]

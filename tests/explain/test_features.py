@@ -96,13 +96,13 @@ def study() -> Study:
     wrong = np.random.default_rng(5).random(N) < np.where((labels == 1) & patch, 0.85, 0.05)
     loader = [(prepared(torch.from_numpy(images[i : i + 100])), labels[i : i + 100]) for i in range(0, N, 100)]
     evaluation = errata.Evaluation(labels=labels, predictions=np.where(wrong, 1 - labels, labels))
-    evaluation = errata.add_features(evaluation, model, loader, progress=False)
+    evaluation = errata.inputs.add_features(evaluation, model, loader, progress=False)
     return Study(images, patch, model, errata.audit(evaluation, methods=["barlow"]))
 
 
 @pytest.fixture(scope="module")
 def pictured(study: Study) -> Audit:
-    return errata.picture_features(study.audit, study.model, study.images, prepare=scaled, steps=30)
+    return errata.explain.picture_features(study.audit, study.model, study.images, prepare=scaled, steps=30)
 
 
 def features_of(found: Slice) -> dict[str, Any]:
@@ -171,7 +171,9 @@ def test_pictures_outlive_the_model(pictured, tmp_path):
 
 
 def test_settings_are_heard_and_asking_again_replaces(study, pictured):
-    again = errata.picture_features(pictured, study.model, study.images, prepare=scaled, radius=0.3, step=0.2, steps=2)
+    again = errata.explain.picture_features(
+        pictured, study.model, study.images, prepare=scaled, radius=0.3, step=0.2, steps=2
+    )
     data = features_of(again.slices[0])
     assert (data["radius"], data["step"], data["steps"]) == (0.3, 0.2, 2)
     assert [e.kind for e in again.slices[0].explanations].count("features") == 1
@@ -187,19 +189,21 @@ def test_the_pictures_of_a_feature_are_taken_once(study, monkeypatch):
     attacked, true = [], Lens.attack
     monkeypatch.setattr(Lens, "attack", lambda self, x, unit, ball: attacked.append(unit) or true(self, x, unit, ball))
     twice = replace(study.audit, slices=(study.first, replace(study.first, id="s9")))
-    errata.picture_features(twice, study.model, study.images, prepare=scaled, steps=1)
+    errata.explain.picture_features(twice, study.model, study.images, prepare=scaled, steps=1)
     assert len(attacked) == len(set(attacked)) == len({one["feature"] for one in study.first.rule["conditions"]})
 
 
 def test_slices_without_a_path_stay_as_they_are(study):
     plain = replace(study.audit, slices=(replace(study.first, rule={"kind": "ball"}),))
-    assert errata.picture_features(plain, study.model, study.images) is plain
+    assert errata.explain.picture_features(plain, study.model, study.images) is plain
     other = {**study.first.rule, "representation": "other"}
     evaluation = study.audit.evaluation.with_representation("other", np.zeros((N, D)))
     both = replace(study.audit, evaluation=evaluation, slices=(study.first, replace(study.first, rule=other)))
     with pytest.raises(InputError, match="paths were found in other and robust; say which"):
-        errata.picture_features(both, study.model, study.images, prepare=scaled)
-    done = errata.picture_features(both, study.model, study.images, prepare=scaled, representation="robust", steps=1)
+        errata.explain.picture_features(both, study.model, study.images, prepare=scaled)
+    done = errata.explain.picture_features(
+        both, study.model, study.images, prepare=scaled, representation="robust", steps=1
+    )
     assert features_of(done.slices[0])["features"]
     assert done.slices[1] is both.slices[1]
 
@@ -221,7 +225,7 @@ def test_slices_without_a_path_stay_as_they_are(study):
 def test_bad_input_is_one_sentence(study, change, words):
     images = change.pop("images", lambda images: images)(study.images)
     with pytest.raises(InputError, match=words):
-        errata.picture_features(study.audit, study.model, images, **{"prepare": scaled, **change})
+        errata.explain.picture_features(study.audit, study.model, images, **{"prepare": scaled, **change})
 
 
 # --- drawing -----------------------------------------------------------------------------------------------------
@@ -306,7 +310,7 @@ def test_a_dead_feature_is_said_and_not_drawn(make_audit):
         labels=np.zeros(20, int), predictions=np.arange(20) % 2, representations={"robust": np.zeros((20, 1))}
     )
     audit = explain(make_audit(evaluation, np.ones(20), rule=rule))
-    found = errata.picture_features(audit, Dead(), images, steps=2)
+    found = errata.explain.picture_features(audit, Dead(), images, steps=2)
     (one,) = features_of(found.slices[0])["features"]
     assert len(one["pictures"]) == 6
     for picture in one["pictures"]:

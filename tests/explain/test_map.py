@@ -26,7 +26,7 @@ def audited(n: int = 200) -> errata.Audit:
 
 
 def test_rows_that_are_alike_lie_together():
-    audit = errata.draw_map(audited())
+    audit = errata.explain.draw_map(audited())
     xy = places(audit).astype(float)
     blob = np.arange(200) % 2
     centres = np.array([xy[blob == side].mean(axis=0) for side in (0, 1)])
@@ -36,7 +36,7 @@ def test_rows_that_are_alike_lie_together():
 
 
 def test_a_map_is_saved_and_drawn_once(tmp_path):
-    audit = errata.draw_map(errata.draw_map(audited()))
+    audit = errata.explain.draw_map(errata.explain.draw_map(audited()))
     assert [one.kind for one in audit.explanations].count("map") == 1
     errata.save(audit, tmp_path / "audit")
     again = errata.load(tmp_path / "audit")
@@ -46,13 +46,13 @@ def test_a_map_is_saved_and_drawn_once(tmp_path):
 
 def test_without_a_representation_there_is_no_map():
     bare = errata.audit(Evaluation(labels=np.arange(60) % 2, predictions=np.zeros(60, int)), methods=["confusion"])
-    assert errata.draw_map(bare) is bare
+    assert errata.explain.draw_map(bare) is bare
     assert places(bare) is None
     assert map_data(bare) is None
 
 
 def test_the_page_has_the_numbers_of_the_map():
-    audit = errata.draw_map(audited())
+    audit = errata.explain.draw_map(audited())
     html = to_html(audit)
     text = html.partition('id="map-data">')[2].partition("</script>")[0]
     told = json.loads(text)
@@ -63,7 +63,7 @@ def test_the_page_has_the_numbers_of_the_map():
 
 
 def test_some_rows_of_a_map():
-    audit = errata.draw_map(audited())
+    audit = errata.explain.draw_map(audited())
     rows = np.array([3, 50, 120])
     told = map_data(audit, rows)
     assert (told["n"], told["of"]) == (3, 200)

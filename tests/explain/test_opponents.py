@@ -36,23 +36,23 @@ def test_influence_is_the_sum_of_products():
 
 
 def test_opponents_are_the_most_negative_first_and_helpers_the_most_positive():
-    found = errata.opponents(TEST, TRAIN, ["a", "b"])
+    found = errata.explain.opponents(TEST, TRAIN, ["a", "b"])
     assert [(row["id"], row["influence"]) for row in found] == [(11, -1.5), (13, -1.0)]
-    found = errata.opponents(TEST, TRAIN, np.array([True, True, False]), helpers=True)
+    found = errata.explain.opponents(TEST, TRAIN, np.array([True, True, False]), helpers=True)
     assert [(row["id"], row["influence"]) for row in found] == [(12, 2.5), (10, 1.0)]
 
 
 def test_a_single_row_has_its_own_opponents():
-    assert [row["id"] for row in errata.opponents(TEST, TRAIN, ["c"])] == [10]
-    assert [row["id"] for row in errata.opponents(TEST, TRAIN, ["c"], 1, helpers=True)] == [11]
+    assert [row["id"] for row in errata.explain.opponents(TEST, TRAIN, ["c"])] == [10]
+    assert [row["id"] for row in errata.explain.opponents(TEST, TRAIN, ["c"], 1, helpers=True)] == [11]
 
 
 def test_rows_that_are_not_there_and_missing_embeddings_are_said():
     with pytest.raises(InputError, match="names no row"):
-        errata.opponents(TEST, TRAIN, ["z"])
+        errata.explain.opponents(TEST, TRAIN, ["z"])
     bare = Evaluation(labels=[0, 1], predictions=[0, 1], representations={"penultimate": np.zeros((2, 2))})
     with pytest.raises(InputError, match="representation `influence`"):
-        errata.opponents(TEST, bare, ["a"])
+        errata.explain.opponents(TEST, bare, ["a"])
     other = with_influence([[1, 2, 3]], labels=[0], predictions=[0])
     assert not can_explain(TEST, other)
     assert not can_explain(TEST, None)

@@ -95,7 +95,7 @@ def test_captions_share_the_pictures():
 
 
 def test_nothing_to_draw_is_said():
-    with pytest.raises(InputError, match="no slice has captions to draw"):
+    with pytest.raises(InputError, match="no slice has captions to generate images from"):
         prompts([captioned("s1", 0, [])], side="easy")
     with pytest.raises(InputError, match="unknown side `hrad`; did you mean `hard`"):
         prompts([captioned("s1", 0, ["x"])], side="hrad")  # type: ignore[arg-type]

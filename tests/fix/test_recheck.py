@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 import errata
-from errata import Evaluation, InputError, Source
-from errata.core import Prompt
+from errata import Evaluation, Source
+from errata.core import InputError, Prompt
 
 HARD = 0.7  # errors in the planted slice; elsewhere .08
 
@@ -39,27 +39,27 @@ def again(rows: Evaluation, hard: float, seed: int = 9) -> Evaluation:
 
 @pytest.fixture(scope="module")
 def found() -> tuple[errata.Audit, Evaluation]:
-    audited, apart = errata.keep_apart(world(4000, 1), 0.3)
+    audited, apart = errata.hold_out(world(4000, 1), 0.3)
     return errata.audit(audited, methods=["directions"]), apart
 
 
 def test_rows_kept_apart_are_in_every_class_and_in_neither_twice():
     rows = world(1000, 1)
-    audited, apart = errata.keep_apart(rows, 0.3)
+    audited, apart = errata.hold_out(rows, 0.3)
     assert sorted([*audited.row_ids, *apart.row_ids]) == rows.row_ids.tolist()
     assert np.mean(apart.labels) == pytest.approx(np.mean(rows.labels), abs=0.01)
     assert len(apart) == pytest.approx(300, abs=2)
 
 
 def test_groups_are_kept_apart_whole():
-    audited, apart = errata.keep_apart(world(1000, 1, groups=np.arange(1000) // 10), 0.3)
+    audited, apart = errata.hold_out(world(1000, 1, groups=np.arange(1000) // 10), 0.3)
     assert not set(audited.groups) & set(apart.groups)
 
 
 @pytest.mark.parametrize("share", [0, 1, -0.1, 2])
 def test_a_share_is_one(share):
-    with pytest.raises(InputError, match="`share` of rows to keep apart must lie between 0 and 1"):
-        errata.keep_apart(world(100, 1), share)
+    with pytest.raises(InputError, match="`share` must be between 0 and 1"):
+        errata.hold_out(world(100, 1), share)
 
 
 def test_a_slice_leads_to_its_like_among_new_rows(found):
@@ -95,7 +95,7 @@ def test_without_a_confirmed_slice_there_is_nothing_to_do():
     assert not quiet.confirmed
     for plan in (errata.plan_weights(quiet, world(50, 4)), errata.plan_selection(quiet, world(50, 4))):
         assert not len(plan)
-        assert "confirmed; name some with `slices`" in plan.why
+        assert "confirmed; name slices with `slices`" in plan.why
     with pytest.raises(InputError, match="the plan is empty: no slice"):
         errata.correct(quiet, plan, lambda plan: None, lambda model: world(50, 4), world(50, 4))
 
@@ -160,9 +160,9 @@ def test_a_model_that_got_worse_is_called_so(found):
 def test_rows_of_the_audit_prove_nothing(found):
     audit, _ = found
     rows = audit.evaluation
-    with pytest.raises(InputError, match=r"at least \d+ rows of the audit are also compared on; give rows kept apart"):
+    with pytest.raises(InputError, match=r"at least \d+ rows of the audit are also in `before`; give rows"):
         errata.recheck(audit, rows, rows)
-    with pytest.raises(InputError, match="are also added"):
+    with pytest.raises(InputError, match="are also in the pool"):
         errata.plan_selection(audit, rows)
 
 
@@ -172,7 +172,7 @@ def test_both_models_see_the_same_rows(found):
     with pytest.raises(InputError, match="the same rows; 1 ids differ, such as"):
         errata.recheck(audit, apart, after.rows(np.arange(1, len(after))))
     flipped = Evaluation(labels=1 - after.labels, predictions=after.predictions, ids=after.ids)
-    with pytest.raises(InputError, match="has another label after than before"):
+    with pytest.raises(InputError, match="has different labels in `before` and `after`"):
         errata.recheck(audit, apart, flipped)
 
 
@@ -242,7 +242,7 @@ def test_a_plan_is_a_table_that_anybody_can_read(folder, found, tmp_path, kind, 
     more = ["--per-class", 30] if kind == "select" else ["--factor", 4]
     done = run("plan", kind, folder / "audit", folder / "pool.npz", "-o", tmp_path / "plan.parquet", *more)
     assert done.returncode == 0, done.stderr
-    table, plan = pd.read_parquet(tmp_path / "plan.parquet"), errata.load_plan(tmp_path / "plan.parquet")
+    table, plan = pd.read_parquet(tmp_path / "plan.parquet"), errata.store.load_plan(tmp_path / "plan.parquet")
     pool = world(3000, 2)
     direct = errata.plan_selection(found[0], pool, 30) if rows else errata.plan_weights(found[0], pool, 4)
     assert table["id"].tolist() == plan.ids.tolist() == direct.ids.tolist()
@@ -253,22 +253,22 @@ def test_a_plan_is_a_table_that_anybody_can_read(folder, found, tmp_path, kind, 
 
 def test_pictures_to_draw_are_a_table_too(tmp_path):
     plan = errata.Plan("prompts", "draw", prompts=(Prompt("a red cat", 0, 3), Prompt("x", None, 1)))
-    errata.save_plan(plan, tmp_path / "plan.parquet")
-    assert errata.load_plan(tmp_path / "plan.parquet").prompts == plan.prompts
+    errata.store.save_plan(plan, tmp_path / "plan.parquet")
+    assert errata.store.load_plan(tmp_path / "plan.parquet").prompts == plan.prompts
 
 
 def test_an_empty_plan_can_be_saved(tmp_path):
-    errata.save_plan(errata.Plan("weights", "nothing"), tmp_path / "plan.parquet")
-    assert len(errata.load_plan(tmp_path / "plan.parquet")) == 0
+    errata.store.save_plan(errata.Plan("weights", "nothing"), tmp_path / "plan.parquet")
+    assert len(errata.store.load_plan(tmp_path / "plan.parquet")) == 0
 
 
 def test_what_is_no_plan_is_refused(tmp_path):
     pd.DataFrame({"id": [1]}).to_parquet(tmp_path / "x.parquet")
     with pytest.raises(InputError, match="is no plan of this version"):
-        errata.load_plan(tmp_path / "x.parquet")
+        errata.store.load_plan(tmp_path / "x.parquet")
     (tmp_path / "y.parquet").write_text("no table")
     with pytest.raises(InputError, match="cannot be read as a plan"):
-        errata.load_plan(tmp_path / "y.parquet")
+        errata.store.load_plan(tmp_path / "y.parquet")
 
 
 def test_the_command_says_what_another_model_changed(folder, found, tmp_path):
@@ -291,7 +291,7 @@ def test_bad_words_are_one_sentence_and_write_nothing(folder, tmp_path):
             ["plan", "weights", folder / "audit", folder / "pool.npz", "-o", tmp_path / "x.csv"],
             "must end in .parquet",
         ),
-        (["plan", "prompts", folder / "audit", "-o", plan], "no slice has captions to draw"),
+        (["plan", "prompts", folder / "audit", "-o", plan], "no slice has captions to generate images from"),
         (["recheck", folder / "audit", folder / "before.npz", folder / "pool.npz"], "measured on the same rows"),
     ):
         done = run(*words)

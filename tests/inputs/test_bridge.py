@@ -9,9 +9,10 @@ import pytest
 from sklearn.linear_model import Ridge
 
 import errata
-from errata import Bridge, Evaluation, InputError, Source
+from errata import Evaluation, Source
+from errata.core import InputError
 from errata.core.gaps import wilson
-from errata.inputs import read_texts
+from errata.inputs import Bridge, read_texts
 from errata.inputs.bridge import FOLDS, Sums, ZeroShot, _fits, _folds, _zero_shot
 
 D, M = 12, 8
@@ -248,20 +249,20 @@ def letters(texts):
 
 def test_captions_from_a_list_or_a_file(tmp_path):
     (tmp_path / "texts.txt").write_text("a boat\n\n  a cab \na boat\n")
-    from_file = errata.embed_captions(tmp_path / "texts.txt", letters, "clip", references=["a", "b"])
+    from_file = errata.inputs.embed_captions(tmp_path / "texts.txt", letters, "clip", references=["a", "b"])
     assert from_file.texts == ("a", "b", "a boat", "a cab")
     assert from_file.references == ("a", "b")
     np.testing.assert_array_equal(from_file.embeddings, letters(from_file.texts))
-    plain = errata.embed_captions(["a boat", "a cab"], letters, "clip")
+    plain = errata.inputs.embed_captions(["a boat", "a cab"], letters, "clip")
     assert (plain.texts, plain.references, plain.representation) == (("a boat", "a cab"), None, "clip")
 
 
 def test_a_file_that_cannot_be_read(tmp_path):
     with pytest.raises(InputError, match=r"cannot be read .*one text a line"):
-        errata.embed_captions(tmp_path / "none.txt", letters, "clip")
+        errata.inputs.embed_captions(tmp_path / "none.txt", letters, "clip")
     (tmp_path / "bad.txt").write_bytes(b"\xff\xfe\xfa")
     with pytest.raises(InputError, match="cannot be read"):
-        errata.embed_captions(str(tmp_path / "bad.txt"), letters, "clip")
+        errata.inputs.embed_captions(str(tmp_path / "bad.txt"), letters, "clip")
 
 
 def test_a_file_of_embedded_texts_may_say_which_are_the_references(tmp_path):

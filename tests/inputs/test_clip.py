@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from errata import ClipSpace, ImageArrays, ImageBytes, InputError
-from errata.core import MissingExtra
+from errata.core import InputError, MissingExtra
+from errata.inputs import ClipSpace, ImageArrays, ImageBytes
 
 torch = pytest.importorskip("torch")
 

@@ -11,9 +11,9 @@ from torch import nn  # noqa: E402  # only once torch is known to be there
 from torch.nn import functional as F  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
-from errata import InputError, audit, collect, influence, load_influence, save_influence  # noqa: E402
-from errata.core import State  # noqa: E402
-from errata.inputs import HeadInfluence  # noqa: E402
+from errata import audit, collect  # noqa: E402
+from errata.core import InputError, State  # noqa: E402
+from errata.inputs import HeadInfluence, influence, load_influence, save_influence  # noqa: E402
 from errata.inputs.influence.layers import LayersInfluence  # noqa: E402
 from errata.slicers import StandIn  # noqa: E402
 from errata.tensors import MeanHessian  # noqa: E402

@@ -12,8 +12,9 @@ from torch import nn  # noqa: E402  # only once torch is known to be there
 from torch.func import functional_call, hessian, jacrev  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
-from errata import Evaluation, InputError, Source, collect, influence  # noqa: E402
-from errata.inputs import HeadInfluence  # noqa: E402
+from errata import Evaluation, Source, collect  # noqa: E402
+from errata.core import InputError  # noqa: E402
+from errata.inputs import HeadInfluence, influence  # noqa: E402
 from errata.inputs.influence.head import Options, with_influence  # noqa: E402
 from errata.inputs.influence.layers import LayersInfluence  # noqa: E402
 

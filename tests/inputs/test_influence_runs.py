@@ -9,8 +9,9 @@ from torch import nn  # noqa: E402  # only once torch is known to be there
 from torch.nn import functional as F  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
-from errata import InputError, collect, influence  # noqa: E402
-from errata.inputs import HeadInfluence  # noqa: E402
+from errata import collect  # noqa: E402
+from errata.core import InputError  # noqa: E402
+from errata.inputs import HeadInfluence, influence  # noqa: E402
 from errata.tensors import MeanHessian, RowProjections  # noqa: E402
 
 torch.set_num_threads(1)

@@ -45,7 +45,7 @@ EVALUATION = errata.collect(AUDITED, loader(), progress=False)
 
 
 def added(model=ROBUST, data=None, **options):
-    return errata.add_features(EVALUATION, model, loader() if data is None else data, progress=False, **options)
+    return errata.inputs.add_features(EVALUATION, model, loader() if data is None else data, progress=False, **options)
 
 
 def test_the_features_are_those_of_the_model_and_the_outcome_stays_the_audited_models():
@@ -62,7 +62,7 @@ def test_another_models_features_do_not_know_the_outcome():
     """So paths within a label are confirmed as they are, as in the paper; on the model's own they are not."""
     ev = added()
     assert not ev.source("robust").from_model
-    by_label = errata.SLICERS["barlow"](representation="robust")
+    by_label = errata.slicers.SLICERS["barlow"](representation="robust")
     by_label.representation_ = "robust"
     assert not knows_outcome(by_label, ev)
     same = added(AUDITED, name="again")
@@ -82,11 +82,11 @@ def test_dict_batches_with_ids_and_metadata():
     parts = torch.arange(N).split(4)
     batches = [{"x": X[rows], "label": Y[rows], "id": rows, "site": ["a"] * len(rows)} for rows in parts]
     evaluation = errata.collect(AUDITED, batches, metadata=["site"], progress=False)
-    ev = errata.add_features(evaluation, ROBUST, batches, metadata=["site"], progress=False)
+    ev = errata.inputs.add_features(evaluation, ROBUST, batches, metadata=["site"], progress=False)
     np.testing.assert_allclose(ev.representations["robust"], added().representations["robust"], atol=1e-6)
     wrong = [{**batch, "id": batch["id"] + (9 if i == 2 else 0)} for i, batch in enumerate(batches)]
     with pytest.raises(InputError, match="the loader's ids differ from the evaluation's, first in row 8"):
-        errata.add_features(evaluation, ROBUST, wrong, metadata=["site"], progress=False)
+        errata.inputs.add_features(evaluation, ROBUST, wrong, metadata=["site"], progress=False)
 
 
 def test_a_file_holds_them_where_asked_and_nothing_is_left_of_half_a_run(tmp_path):
@@ -101,7 +101,7 @@ def test_a_file_holds_them_where_asked_and_nothing_is_left_of_half_a_run(tmp_pat
 def test_the_model_is_left_as_it_was():
     model = net(9, 1).train()
     added(model)
-    errata.feature_maps(model, IMAGES)
+    errata.inputs.feature_maps(model, IMAGES)
     assert model.training
     assert model.drop.training
     assert not any(module._forward_hooks for module in model.modules())
@@ -124,11 +124,11 @@ def test_bad_input_is_one_sentence(data, options, words):
 
 
 def test_feature_maps_are_what_the_features_are_the_mean_of():
-    maps = errata.feature_maps(ROBUST, IMAGES[:7], batch=3)
+    maps = errata.inputs.feature_maps(ROBUST, IMAGES[:7], batch=3)
     assert maps.shape == (7, 9, 4, 6)
     np.testing.assert_allclose(maps.mean(axis=(2, 3)), added().representations["robust"][:7], atol=1e-5)
-    named = errata.feature_maps(ROBUST, IMAGES[:2], layer="body.0", prepare=lambda pixels: 2 * pixels - 1)
+    named = errata.inputs.feature_maps(ROBUST, IMAGES[:2], layer="body.0", prepare=lambda pixels: 2 * pixels - 1)
     with torch.no_grad():
         np.testing.assert_allclose(named, ROBUST.body[0](2 * X[:2] - 1), atol=1e-5)
     with pytest.raises(InputError, match="`images` is empty"):
-        errata.feature_maps(ROBUST, IMAGES[:0])
+        errata.inputs.feature_maps(ROBUST, IMAGES[:0])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from errata import InputError
+from errata.core import InputError
 from errata.core.gaps import wilson
 from errata.people.agreement import agreement, cohen_kappa, majorities
 from errata.people.entries import Annotation, Entry

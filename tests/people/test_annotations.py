@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from errata import InputError
+from errata.core import InputError
 from errata.people.entries import Annotation, Entry
 from errata.people.records import Records
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from errata import InputError
+from errata.core import InputError
 from errata.people.entries import Conflict, Decision, Drawing, Edit, Hypothesis, Standing
 from errata.people.records import Records
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from errata import InputError
+from errata.core import InputError
 from errata.people.entries import Annotation, Decision, Drawing, Edit, Hypothesis
 from errata.people.exchange import ANNOTATIONS, Imported
 from errata.people.records import Records

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, create_engine, inspect, text
 
-from errata import InputError
+from errata.core import InputError
 from errata.people import schema
 from errata.people.database import connect
 from errata.people.entries import Annotation

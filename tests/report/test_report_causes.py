@@ -30,7 +30,7 @@ def audited():
     texts = [f"<script>alert({i})</script> of group {g}" for i, g in enumerate(group)]
     train = errata.Evaluation(
         labels=labels, probs=model.predict_proba(X), representations={"penultimate": X}, ids=np.arange(n) + n,
-        metadata={"flipped": np.where(labels != truth, "<b>yes</b>", "no")}, media=errata.Texts(texts),
+        metadata={"flipped": np.where(labels != truth, "<b>yes</b>", "no")}, media=errata.inputs.Texts(texts),
     )  # fmt: skip
     Z, clean, _, _ = rows(False)
     test = errata.Evaluation(labels=clean, probs=model.predict_proba(Z), representations={"penultimate": Z})

@@ -18,8 +18,10 @@ import pytest
 import safetensors.numpy
 
 import errata
-from errata import Audit, Evaluation, ImageArrays, InputError, Origin, Source, Texts, store
+from errata import Audit, Evaluation, Source, store
+from errata.core import InputError, Origin
 from errata.core.blocks import RowView
+from errata.inputs import ImageArrays, Texts
 from errata.slicers import restore
 from errata.store import folder as folders
 from errata.store import tensors

@@ -12,8 +12,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from .. import __version__
 from ..report.progress import progress_bar
+from ..version import __version__
 
 app = typer.Typer(
     add_completion=False,

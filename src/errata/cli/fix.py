@@ -26,13 +26,12 @@ def weights(
     slices: Slices = [],  # noqa: B006
 ) -> None:
     """Count the rows of a slice more often in training."""
-    from .. import store
-    from ..fix import workflow as mending
+    from .. import fix, store
     from ..inputs import read
 
     store.check_file_target(output)
     found = _load(folder)
-    _finish(mending.plan_weights(found, read(train), factor, slices=slices or None), output)
+    _finish(fix.plan_weights(found, read(train), factor, slices=slices or None), output)
 
 
 @app.command()
@@ -46,13 +45,12 @@ def select(
     seed: Annotated[int, typer.Option(help="Of `random`.")] = 0,
 ) -> None:
     """Take the rows of a pool that lie deepest in a slice."""
-    from .. import store
-    from ..fix import workflow as mending
+    from .. import fix, store
     from ..inputs import read
 
     store.check_file_target(output)
     found, way = _load(folder), by
-    plan = mending.plan_selection(found, read(pool), per_class, slices=slices or None, by=way, seed=seed)  # type: ignore[arg-type]  # a wrong one is refused by name
+    plan = fix.plan_selection(found, read(pool), per_class, slices=slices or None, by=way, seed=seed)  # type: ignore[arg-type]  # a wrong one is refused by name
     _finish(plan, output)
 
 
@@ -66,12 +64,11 @@ def prompts(
     slices: Slices = [],  # noqa: B006
 ) -> None:
     """Have pictures drawn from the captions of a slice."""
-    from .. import store
-    from ..fix import workflow as mending
+    from .. import fix, store
 
     store.check_file_target(output)
     found = _load(folder)
-    plan = mending.plan_prompts(found, count, captions=captions, side=side, slices=slices or None)  # type: ignore[arg-type]  # likewise
+    plan = fix.plan_prompts(found, count, captions=captions, side=side, slices=slices or None)  # type: ignore[arg-type]  # likewise
     _finish(plan, output)
 
 
@@ -85,13 +82,12 @@ def recheck(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
 ) -> None:
     """See what another model changed in the slices of an audit, on rows kept apart from it."""
-    from .. import report, store
-    from ..fix import workflow as mending
+    from .. import fix, report, store
     from ..inputs import read
 
     if output is not None:
         store.check_target(output)
-    comparison = mending.recheck(_load(folder), read(before), read(after), slices=slices or None, alpha=alpha)
+    comparison = fix.recheck(_load(folder), read(before), read(after), slices=slices or None, alpha=alpha)
     text = json.dumps(comparison.to_json(), indent=1)
     if output is not None:
         with store.whole_file(output) as partial:

@@ -100,7 +100,7 @@ def opponents(
     if not can_explain(evaluation, train):
         raise InputError(
             f"opponents need the representation `{REPRESENTATION}` in the evaluation and in `train`, of one factor; "
-            "collect both with the same errata.influence"
+            "collect both with the same errata.inputs.influence"
         )
     inside = _mask(evaluation, rows)
     scores = influence_on(evaluation.representations[REPRESENTATION], train, inside) / inside.sum()

@@ -25,7 +25,7 @@ def relabel_candidates(evaluation: Evaluation, train: Evaluation, count: int = S
     if not can_explain(evaluation, train):
         raise InputError(
             f"relabel candidates need the representation `{REPRESENTATION}` in the evaluation and in `train`; "
-            "collect both with the same errata.influence"
+            "collect both with the same errata.inputs.influence"
         )
     if evaluation.errors is None or train.labels is None or train.task != "classification":
         raise InputError("relabel candidates need classes: labels and predictions of the evaluation, labels of `train`")

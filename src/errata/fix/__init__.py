@@ -1,13 +1,48 @@
-"""From what is known of some rows to a Plan: which count more, which to add, which pictures to draw."""
+"""From an audit to a plan that fixes its slices, and from a corrected model to what it changed.
 
-from .prompts import prompts
-from .rankings import by_chance, by_confidence
-from .rows_plan import select, upweight
+One kind of plan is one module. `PLANS` is the only list of them: the commands `errata plan KIND` are generated from
+it. A plan function takes the audit first; each parameter annotated `Evaluation` is a file of rows on the command
+line, `slices` is `--slice`, and every other parameter is an option with its default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import entry_points
+
+from ..core import Plan
+from .before_after import correct, hold_out, recheck
+from .prompts import plan_prompts, prompts
+from .selection import by_chance, by_confidence, plan_selection, select
+from .weights import plan_weights, upweight
+
+PlanFunction = Callable[..., Plan]
+
+PLANS: dict[str, PlanFunction] = {
+    "weights": plan_weights,
+    "select": plan_selection,
+    "prompts": plan_prompts,
+}
+
+
+def registry() -> dict[str, PlanFunction]:
+    """Return our plans and those that other packages offer through the entry point `errata.plans`, by kind."""
+    outside = {entry.name: entry.load() for entry in entry_points(group="errata.plans")}
+    return {**outside, **PLANS}
+
 
 __all__ = [
+    "PLANS",
     "by_chance",
     "by_confidence",
+    "correct",
+    "hold_out",
+    "plan_prompts",
+    "plan_selection",
+    "plan_weights",
     "prompts",
+    "recheck",
+    "registry",
     "select",
     "upweight",
 ]

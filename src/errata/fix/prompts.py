@@ -1,40 +1,103 @@
-"""Pictures to draw: the captions that describe a slice, as a diffusion model takes them."""
+"""The plan `prompts`: images to generate from the captions that describe a slice, as a diffusion model takes them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Literal
 
-from ..core import InputError, Slice
+from ..core import Audit, InputError, Plan, Slice
 from ..core.errors import unknown
-from ..core.plan import Plan, Prompt
+from ..core.plan import Prompt
+from .targets import no_targets, target_slices
 
+Side = Literal["hard", "easy", "reference"]
 SIDES = ("hard", "easy", "reference")
 
 
-def prompts(
-    slices: Sequence[Slice], count: int = 100, *, captions: int = 1, side: Literal["hard", "easy", "reference"] = "hard"
+def plan_prompts(
+    audit: Audit, count: int = 100, *, captions: int = 1, side: Side = "hard", slices: Sequence[str] | None = None
 ) -> Plan:
-    """`count` pictures for each slice, shared among its first `captions` captions on one side.
+    """Plan images to generate from the captions of a slice.
 
-    "reference": the caption of the class alone, which is what the others are compared with.
+    Parameters
+    ----------
+    audit : Audit
+        An audit with captions: made with `texts` and the method `directions`.
+    count : int
+        Images for each slice.
+    captions : int
+        Captions of a slice that share the images.
+    side : {"hard", "easy", "reference"}
+        Captions of the failing side; "easy" and "reference" (the caption of the class alone) are baselines.
+    slices : list of str, optional
+        Ids of the slices to fix. Default: the confirmed ones.
+
+    Returns
+    -------
+    Plan
+        Its `prompts` have a text, a class and a count each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import errata
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(1000, 2))
+    >>> labels = rng.integers(0, 2, 1000)
+    >>> wrong = rng.random(1000) < np.where((x[:, 0] > 1) & (labels == 1), 0.8, 0.05)
+    >>> evaluation = errata.Evaluation(
+    ...     labels=labels,
+    ...     predictions=np.where(wrong, 1 - labels, labels),
+    ...     representations={"x": x},
+    ...     sources={"x": errata.Source(from_model=False)},
+    ... )
+    >>> texts = errata.Captions(
+    ...     texts=("a red cat", "a blue cat"), embeddings=np.array([[1.0, 0.0], [-1.0, 0.0]]), representation="x"
+    ... )
+    >>> audit = errata.audit(evaluation, methods=["directions"], texts=texts)
+    >>> [(prompt.text, prompt.label, prompt.count) for prompt in errata.plan_prompts(audit, count=5).prompts]
+    [('a red cat', 1, 5)]
+    """
+    targets = target_slices(audit, slices)
+    if not targets:
+        return Plan("prompts", no_targets(audit))
+    return prompts(targets, count, captions=captions, side=side)
+
+
+def prompts(slices: Sequence[Slice], count: int = 100, *, captions: int = 1, side: Side = "hard") -> Plan:
+    """Plan `count` images for each slice, shared among its first `captions` captions on one side.
+
+    Parameters
+    ----------
+    slices : list of Slice
+        Slices that have captions.
+    count : int
+        Images for each slice.
+    captions : int
+        Captions of a slice that share the images.
+    side : {"hard", "easy", "reference"}
+        Which captions; "reference" is the caption of the class alone.
     """
     if count < 1 or captions < 1:
         raise InputError(f"`count` and `captions` must be at least 1; got {count} and {captions}")
     if side not in SIDES:
         raise unknown("side", side, SIDES)
-    asked = [prompt for found in slices for prompt in _of(found, count, captions, side)]
-    if not asked:
-        raise InputError("no slice has captions to draw; audit with `texts` and the method `directions`")
-    said = f"draw {sum(p.count for p in asked):,} pictures of {len(asked)} {side} captions"
-    return Plan("prompts", said, prompts=tuple(asked), slices=tuple(s.id for s in slices), facts={"side": side})
+    wanted = [prompt for slice_ in slices for prompt in _prompts_of(slice_, count, captions, side)]
+    if not wanted:
+        raise InputError("no slice has captions to generate images from; audit with `texts` and method `directions`")
+    why = f"generate {sum(prompt.count for prompt in wanted):,} images of {len(wanted)} {side} captions"
+    return Plan("prompts", why, prompts=tuple(wanted), slices=tuple(s.id for s in slices), facts={"side": side})
 
 
-def _of(found: Slice, count: int, captions: int, side: str) -> list[Prompt]:
-    data = next((one.data for one in found.explanations if one.kind == "captions"), None)
+def _prompts_of(slice_: Slice, count: int, captions: int, side: str) -> list[Prompt]:
+    data = next((explanation.data for explanation in slice_.explanations if explanation.kind == "captions"), None)
     if data is None:
         return []
-    texts = [data["reference"]] if side == "reference" else [row["text"] for row in data[side][:captions]]
-    label = (found.rule.get("scope") or {}).get("label")
+    if side == "reference":
+        texts = [data["reference"]]
+    else:
+        texts = [row["text"] for row in data[side][:captions]]
+    label = (slice_.rule.get("scope") or {}).get("label")
     share, spare = divmod(count, max(len(texts), 1))
-    return [Prompt(text, label, share + (i < spare)) for i, text in enumerate(texts) if text and share + (i < spare)]
+    counts = [share + (i < spare) for i in range(len(texts))]  # the first ones take what does not divide evenly
+    return [Prompt(text, label, n) for text, n in zip(texts, counts, strict=True) if text and n]

@@ -22,7 +22,7 @@ Loss = Callable[[Any, Any], Any]
 
 
 class Influence(Protocol):
-    """What `errata.influence` gives: embeds the rows of a loader that an evaluation was collected from."""
+    """What `errata.inputs.influence` gives: embeds the rows of a loader that an evaluation was collected from."""
 
     def embed(
         self, evaluation: Evaluation, model: Any, loader: Iterable[Any], device: Any, progress: bool
@@ -53,9 +53,10 @@ def from_torch(
     it is the input of the last linear layer (or 1x1 convolution) that runs, called "penultimate".
     `device`: where to run; left out, where the model is. `loss`: (logits, labels) -> (b,) losses;
     left out, cross-entropy or squared error. `metadata`: keys of dict batches to keep as metadata.
-    `out`: a .npy file that holds the representation instead of memory. `influence`: what `errata.influence` fitted on
-    training rows; the rows' embeddings become the representation "influence". `progress`: a bar on stderr,
-    where that is a terminal, and a line that says which layer was taken, which `say` gets instead.
+    `out`: a .npy file that holds the representation instead of memory. `influence`: what
+    `errata.inputs.influence` fitted on training rows; the rows' embeddings become the representation "influence".
+    `progress`: a bar on stderr, where that is a terminal, and a line that says which layer was taken, which `say`
+    gets instead.
     """
     require("torch", "torch")
     from ..tensors import evaluating, moved, state_fingerprint, tapped, unwrap

@@ -1,0 +1,149 @@
+"""The plan `select`: rows of a pool to add to the training rows, the hardest of each class first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from ..core import Array, Audit, Evaluation, InputError, Plan
+from ..core.apply import apply
+from ..core.errors import unknown
+from .targets import no_targets, refuse_audited, target_slices
+
+By = Literal["slices", "confidence", "random"]
+
+
+def plan_selection(
+    audit: Audit,
+    pool: Evaluation,
+    per_class: int = 100,
+    *,
+    slices: Sequence[str] | None = None,
+    by: By = "slices",
+    seed: int = 0,
+) -> Plan:
+    """Select the rows of a pool that lie deepest in a slice.
+
+    Parameters
+    ----------
+    audit : Audit
+        The audit whose slices are to be fixed.
+    pool : Evaluation
+        Rows that could be added to the training rows, with the representations that the slices read.
+    per_class : int
+        Rows of each class to add, at most.
+    slices : list of str, optional
+        Ids of the slices to fix. Default: the confirmed ones.
+    by : {"slices", "confidence", "random"}
+        How rows are ranked. "confidence" (least confident of the label first) and "random" ignore the slices: they
+        are baselines to compare with.
+    seed : int
+        Seed of "random".
+
+    Returns
+    -------
+    Plan
+        Ids of the rows to add; `plan.rows_of(pool)` gives their positions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import errata
+    >>> def rows(first_id, n=1000):
+    ...     rng = np.random.default_rng(first_id)
+    ...     x = rng.normal(size=(n, 2))
+    ...     labels = rng.integers(0, 2, n)
+    ...     wrong = rng.random(n) < np.where(x[:, 0] > 1, 0.8, 0.05)
+    ...     predictions = np.where(wrong, 1 - labels, labels)
+    ...     ids = np.arange(n) + first_id
+    ...     return errata.Evaluation(labels=labels, predictions=predictions, representations={"x": x}, ids=ids)
+    >>> audit = errata.audit(rows(0), methods=["gmm"])
+    >>> pool = rows(5000)
+    >>> plan = errata.plan_selection(audit, pool, per_class=10)
+    >>> pool.representations["x"][plan.rows_of(pool), 0].min() > 0.5
+    True
+    """
+    if by == "confidence":
+        return select(pool, by_confidence(pool), per_class, facts={"by": by})
+    if by == "random":
+        return select(pool, by_chance(pool, seed), per_class, facts={"by": by, "seed": seed})
+    if by != "slices":
+        raise unknown("way to select", by, ("slices", "confidence", "random"))
+    targets = target_slices(audit, slices)
+    if not targets:
+        return Plan("select", no_targets(audit))
+    refuse_audited(audit, pool, "in the pool")
+    weights = apply(audit, pool)
+    depth = np.max([weights[slice_.id] / slice_.threshold for slice_ in targets], axis=0)
+    ids = tuple(slice_.id for slice_ in targets)
+    return select(pool, depth, per_class, least=0.0, slices=ids, facts={"by": by})
+
+
+def select(
+    pool: Evaluation,
+    hardness: Array,
+    per_class: int,
+    *,
+    least: float = -np.inf,
+    slices: tuple[str, ...] = (),
+    facts: Mapping[str, Any] | None = None,
+) -> Plan:
+    """Select the `per_class` rows of each class with the largest hardness; ties are broken by id.
+
+    Classes are labels, or predictions where the pool has no labels; without either, all rows are one class.
+
+    Parameters
+    ----------
+    pool : Evaluation
+        The rows to select from.
+    hardness : array of shape (n,)
+        Larger for rows to take earlier.
+    per_class : int
+        Rows of each class, at most.
+    least : float
+        Rows with this hardness or less are never taken.
+    slices : tuple of str
+        Ids of the slices that the plan is for.
+    facts : mapping, optional
+        Further facts that the plan records.
+    """
+    if per_class < 1:
+        raise InputError(f"`per_class` must be at least 1; got {per_class}")
+    classes = pool.labels
+    if classes is None:
+        classes = pool.predictions
+    if classes is None or classes.ndim != 1 or classes.dtype.kind == "f":
+        classes = np.zeros(len(pool), dtype=np.int64)
+    order = np.lexsort((pool.row_ids, -hardness))
+    order = order[hardness[order] > least]
+    rows = np.concatenate([order[classes[order] == value][:per_class] for value in np.unique(classes)])
+    ids = pool.row_ids[rows]
+    why = f"add {len(ids):,} of {len(pool):,} rows of the pool, at most {per_class:,} a class"
+    facts = {"per_class": per_class, **(facts or {})}
+    return Plan("select", why, ids, np.ones(len(ids)), slices=slices, facts=facts)
+
+
+def by_confidence(rows: Evaluation) -> Array:
+    """Rank rows by how unsure the model is of the label; without labels, of its own prediction.
+
+    A model trained with generalised cross-entropy (learning from failure) or stopped early (just train twice) is
+    ranked by its own confidence: give its evaluation. Returns (n,) numbers, larger for rows to take earlier.
+    """
+    rows.need(frozenset({"probs"}), "a ranking by confidence")
+    assert rows.probs is not None
+    if rows.labels is None:
+        confidence = rows.probs.max(axis=1)
+    else:
+        confidence = rows.probs[np.arange(len(rows)), rows.labels]
+    doubt: Array = 1 - confidence.astype(np.float64)
+    return doubt
+
+
+def by_chance(rows: Evaluation, seed: int = 0) -> Array:
+    """Rank rows at random. By id, so that the order of the rows does not matter. Returns (n,) numbers."""
+    order = np.argsort(rows.row_ids, kind="stable")
+    ranks = np.empty(len(rows))
+    ranks[order] = np.random.default_rng(seed).random(len(rows))
+    return ranks
