@@ -140,7 +140,7 @@ class World:
         return Evaluation(
             labels=VEHICLES[self.fine(rows)], probs=found.probs, class_names=SUPERCLASSES, ids=rows,
             representations={space: views[space][rows] if space in views else found.hidden},
-            # Not true of the own layer, but its SVM is wanted here, not a stand-in for it.
+            # Not true of the own layer, but its SVM is wanted here, not an approximation of it.
             sources={space: Source(from_model=False)},
         )  # fmt: skip
 

@@ -300,12 +300,12 @@ def imagenet(seeds: int, cache: Path) -> bool:
         lines.append(f"seed {seed}: {verdicts(audited)}")
         lines += [f"- {measured(found)}" for found in audited.slices if found.confirm is not None]
     table(["seed", "searched: n, accuracy", "others: n, accuracy", "labels", "predictions", "factors of others"], rows)
-    print("\nAudit of stand-ins:", *lines, sep="\n")
+    print("\nAudit of approximations:", *lines, sep="\n")
     return all(held)
 
 
 def measured(found: errata.Slice) -> str:
-    """A stand-in on the rows that were not searched."""
+    """An approximation on the rows that were not searched."""
     c = found.confirm
     own = f"{found.verdict}: n {c.n}, accuracy {1 - c.rate:.2f}, of the rest {1 - c.rest_rate:.2f}, q {c.q_value:.3f}"
     return f"{own}; {found.fidelity:.2f} of it in the slice it stands for"

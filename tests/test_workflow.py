@@ -79,7 +79,7 @@ def test_confirmed_come_first_then_by_what_nothing_explains_then_by_excess(four:
     assert untested == sorted(untested)
 
 
-def test_what_reads_the_outcome_is_measured_through_a_stand_in_or_without_numbers(four: Audit) -> None:
+def test_what_reads_the_outcome_is_measured_through_an_approximation_or_without_numbers(four: Audit) -> None:
     readers = [found for found in four.slices if found.method in ("confusion", "high-loss")]
     assert readers
     for found in readers:
@@ -88,12 +88,12 @@ def test_what_reads_the_outcome_is_measured_through_a_stand_in_or_without_number
                 "unconfirmable", "not confirmed", None, -1,
             )  # fmt: skip
         else:
-            assert found.rule["kind"] == "stand-in"
+            assert found.rule["kind"] == "approximation"
             assert found.fidelity is not None
 
 
 def test_a_slice_that_only_the_outcome_defines_is_listed_without_numbers() -> None:
-    """Sixteen errors: too few for a stand-in, so it is shown, and neither tested nor applied."""
+    """Sixteen errors: too few for an approximation, so it is shown, and neither tested nor applied."""
     labels = np.arange(200) % 2
     predictions = labels.copy()
     predictions[:16] = 1 - predictions[:16]
@@ -332,8 +332,8 @@ def test_apply_to_its_own_rows_gives_the_same_bits(four: Audit) -> None:
             assert again[found.id].tobytes() == found.weights.tobytes()
 
 
-def test_a_stand_in_asks_for_the_predictions_it_learnt_from(four: Audit) -> None:
-    assert any(found.rule["kind"] == "stand-in" for found in four.slices)
+def test_an_approximation_asks_for_the_predictions_it_learnt_from(four: Audit) -> None:
+    assert any(found.rule["kind"] == "approximation" for found in four.slices)
     bare = Evaluation(representations=four.evaluation.representations)
     with pytest.raises(MissingInput, match="needs `predictions`"):
         errata.apply(four, bare)
@@ -413,8 +413,8 @@ def test_without_a_method_the_best_that_can_read_the_evaluation_are_taken() -> N
     assert list(errata.audit(full, options={"spotlight": {"size": 0.05}}).slicers) == ["spotlight"]
 
 
-def test_rows_with_nothing_to_stand_in_by_are_audited_all_the_same():
-    """No representation, and one class predicted: what a stand-in would be told by does not vary."""
+def test_rows_with_nothing_to_approximate_by_are_audited_all_the_same():
+    """No representation, and one class predicted: what an approximation would be predicted from does not vary."""
     rows = Evaluation(labels=np.arange(60) % 2, predictions=np.zeros(60, int))
     found = errata.audit(rows, methods=["confusion"])
     assert all(one.reason == "unconfirmable" for one in found.slices)

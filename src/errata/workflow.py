@@ -23,7 +23,7 @@ from .inputs import read
 from .inputs.influence.head import NAME as INFLUENCE
 from .inputs.influence.head import with_influence
 from .report import to_html
-from .slicers import Slicer, StandIn, knows_outcome, make, registry, restore
+from .slicers import Approximation, Slicer, knows_outcome, make, registry, restore
 from .version import __version__
 
 FEWEST_ROWS = 20
@@ -206,37 +206,37 @@ def _representation(method: str, options: Mapping[str, Mapping[str, Any]]) -> st
 def _report_to(slicer: Any, progress: Progress | None, key: str, i: int, total: int) -> None:
     if progress is not None:
         progress(key, i / total)
-        slicer.tell = lambda share: progress(key, (i + share) / total)
+        slicer.report_progress = lambda stage, share: progress(key, (i + share) / total)
 
 
 def _run(
     search: _Search, slicer: Slicer, train: Evaluation | None, seed: int
 ) -> tuple[Any, list[Candidate], list[Candidate]]:
-    """(what is saved, its candidates, candidates that nothing can stand in for)."""
+    """(what is saved, its candidates, candidates that nothing can approximate)."""
     view, discover = search.trial.evaluation, search.trial.discover
     searched = view.rows(discover)
     slicer.fit(searched, train=train)
     if not knows_outcome(slicer, view):
         weights = slicer.membership(view)
         return slicer, [_candidate(search, slicer, weights, j) for j in range(weights.shape[1])], []
-    standin = StandIn(search.method, seed).fit(slicer, searched)
+    approximation = Approximation(search.method, seed).fit(slicer, searched)
     own = slicer.membership(view)
     inside = own >= slicer.thresholds_
-    weights = standin.membership(view)
+    weights = approximation.membership(view)
     candidates = [
         replace(
-            _candidate(search, standin, weights, j),
-            fidelity=_fidelity(weights[:, j] >= standin.thresholds_[j], inside[:, column], search.trial.confirm),
+            _candidate(search, approximation, weights, j),
+            fidelity=_fidelity(weights[:, j] >= approximation.thresholds_[j], inside[:, column], search.trial.confirm),
         )
-        for j, column in enumerate(standin.columns_)
+        for j, column in enumerate(approximation.columns_)
     ]
-    blind = [  # no stand-in, so no column that could be applied to new rows
+    blind = [  # no approximation, so no column that could be applied to new rows
         replace(_candidate(search, slicer, own, j), index=-1)
         for j in range(own.shape[1])
-        if j not in standin.columns_ and inside[:, j].any()
+        if j not in approximation.columns_ and inside[:, j].any()
     ]
     empty = [c for c in candidates if not c.inside.any()]
-    return standin, [c for c in candidates if c.inside.any()], blind + empty
+    return approximation, [c for c in candidates if c.inside.any()], blind + empty
 
 
 def _candidate(search: _Search, slicer: Any, weights: Array, j: int) -> Candidate:
@@ -245,8 +245,8 @@ def _candidate(search: _Search, slicer: Any, weights: Array, j: int) -> Candidat
     return Candidate(search.method, j, column, float(slicer.thresholds_[j]), rule, rule.get("side", "hard"))
 
 
-def _fidelity(standin: Array, own: Array, confirm: Array) -> float:
-    taken = standin & confirm
+def _fidelity(approximation: Array, own: Array, confirm: Array) -> float:
+    taken = approximation & confirm
     return float(own[taken].mean()) if taken.any() else 0.0
 
 
@@ -288,7 +288,7 @@ def _slice(search: _Search, result: Result) -> Slice:
 
 
 def _bare_slice(search: _Search, candidate: Candidate) -> Slice:
-    """A slice of which nothing was measured. So stays one that no stand-in could be found for: what unites its
+    """A slice of which nothing was measured. So stays one that no approximation could be found for: what unites its
     rows is that they are wrong, and it is shown without a number."""
     return Slice(
         id="",

@@ -60,7 +60,7 @@ def class_tree(monkeypatch):
 
 
 def _naive(method, evaluation, *, in_sample=False):
-    """Confirmed slices of a method, without a stand-in; in sample: also on the rows that were searched."""
+    """Confirmed slices of a method, without an approximation; in sample: also on the rows that were searched."""
     discover = np.ones(len(evaluation), dtype=bool) if in_sample else discover_mask(evaluation)
     trial = Trial(evaluation, discover, Settings())
     if in_sample:
@@ -108,7 +108,7 @@ def test_the_references_explain_what_a_calibrated_model_already_says():
 
 
 @pytest.mark.parametrize("method", READERS)
-def test_one_who_reads_the_outcome_finds_it_and_the_stand_in_does_not(method):
+def test_one_who_reads_the_outcome_finds_it_and_the_approximation_does_not(method):
     seeds = 10
     given = [worlds.world("random", 1000, seed) for seed in range(seeds)]
     naive = [_naive(method, evaluation) for evaluation in given]

@@ -175,11 +175,11 @@ def test_an_audit_tells_paths_as_the_slicer_counts_them():
 
 
 def test_a_path_that_knows_the_outcome_is_not_measured_on_other_rows():
-    """Within a label on the model's own representation: its stand-in is what the verdict is about."""
+    """Within a label on the model's own representation: its approximation is what the verdict is about."""
     ev = world()
     own = Evaluation(labels=ev.labels, predictions=ev.predictions, representations=ev.representations)
     audit = errata.audit(own, methods=["barlow"])
-    found = next(found for found in audit.slices if found.rule["kind"] == "stand-in")
+    found = next(found for found in audit.slices if found.rule["kind"] == "approximation")
     data = {e.kind: e.data for e in found.explanations}["path"]
     assert data["knows_outcome"]
     assert data["confirm"] is None
@@ -189,7 +189,7 @@ def test_a_path_that_knows_the_outcome_is_not_measured_on_other_rows():
 
 def test_other_rules_have_no_path(make_audit):
     assert path_rule({"kind": "ball"}) is None
-    assert path_rule({"kind": "stand-in", "of": {"kind": "ball"}}) is None
+    assert path_rule({"kind": "approximation", "of": {"kind": "ball"}}) is None
     assert path_rule({"kind": "path", "scope": {}}) is None  # somebody else's, without a tree
     kinds = {e.kind for e in explain(make_audit(purses(), np.ones(1300), rule={"kind": "ball"})).slices[0].explanations}
     assert "path" not in kinds

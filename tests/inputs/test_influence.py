@@ -15,7 +15,7 @@ from errata import audit, collect  # noqa: E402
 from errata.core import InputError, State  # noqa: E402
 from errata.inputs import HeadInfluence, influence, load_influence, save_influence  # noqa: E402
 from errata.inputs.influence.layers import LayersInfluence  # noqa: E402
-from errata.slicers import StandIn  # noqa: E402
+from errata.slicers import Approximation  # noqa: E402
 from errata.tensors import MeanHessian  # noqa: E402
 
 torch.set_num_threads(1)
@@ -240,7 +240,7 @@ def test_memory_changes_the_time_only(memory):
     assert fitted.directions.tobytes() == fit(net(), pairs(), layers="all").directions.tobytes()
 
 
-def test_an_audit_measures_stand_ins_of_what_reads_the_label():
+def test_an_audit_measures_approximations_of_what_reads_the_label():
     torch.manual_seed(0)
     inputs = torch.randn(400, 4)
     labels = torch.where(inputs[:, 1] > 1, (inputs[:, 0] < 0).long(), (inputs[:, 0] > 0).long())  # a corner is wrong
@@ -254,7 +254,7 @@ def test_an_audit_measures_stand_ins_of_what_reads_the_label():
         assert evaluation.source("influence").reads == {"label"}
         assert evaluation.source("influence").from_model
         found = audit(evaluation, methods=["infembed"], options={"infembed": {"count": 4}})
-        assert isinstance(found.slicers["infembed"], StandIn)
+        assert isinstance(found.slicers["infembed"], Approximation)
         assert found.slicers["infembed"].representation_ == "penultimate"
         assert found.slices
         assert all(item.fidelity is not None or item.reason == "unconfirmable" for item in found.slices)

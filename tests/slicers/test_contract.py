@@ -7,7 +7,7 @@ import pytest
 
 from errata.core import Evaluation, MissingInput, Source, State
 from errata.core.membership import thresholds
-from errata.slicers import SLICERS, StandIn, make, registry, restore
+from errata.slicers import SLICERS, make, registry, restore
 from errata.slicers.contract import BaseSlicer, Slicer, build, knows_outcome
 from errata.store import tensors
 
@@ -147,7 +147,7 @@ def test_new_rows_with_other_columns_are_refused(method):
 def test_unlabelled_rows_are_enough_where_nothing_of_the_outcome_is_read(method):
     slicer = fitted(method, evaluation())
     if slicer.reads:
-        pytest.skip("reads the outcome; a stand-in is applied instead")
+        pytest.skip("reads the outcome; an approximation is applied instead")
     ev = evaluation(4)
     bare = Evaluation(representations=ev.representations)
     np.testing.assert_array_equal(slicer.membership(bare), slicer.membership(ev))
@@ -240,37 +240,3 @@ def test_who_knows_the_outcome(reads, from_model, source_reads, knows):
     )
     slicer = build(type("R", (Reader,), {"reads": frozenset(reads)}), "recommended", 0, {}).fit(ev)
     assert knows_outcome(slicer, ev) is knows
-
-
-def test_stand_in_reads_no_outcome_and_can_be_saved(tmp_path):
-    ev = evaluation()
-    slicer = make("high-loss", options={"size": 0.1}).fit(ev)
-    stand_in = StandIn("high-loss").fit(slicer, ev)
-    blind = Evaluation(predictions=ev.predictions, representations=ev.representations)
-    np.testing.assert_array_equal(stand_in.membership(blind), stand_in.membership(ev))
-    inside = stand_in.membership(ev)[:, 0] >= stand_in.thresholds_[0]
-    assert inside.sum() == 60  # as many as the slice it stands for
-    state = stand_in.to_state()
-    tensors.write(tmp_path / "s.safetensors", state.arrays)
-    again = restore(State(state.name, json.loads(json.dumps(state.facts)), tensors.read(tmp_path / "s.safetensors")))
-    np.testing.assert_array_equal(again.membership(ev), stand_in.membership(ev))
-    with pytest.raises(MissingInput, match="stand-in of `high-loss` needs `predictions`"):
-        again.membership(Evaluation(representations=ev.representations))
-
-
-def test_stand_in_uses_out_of_fold_scores_where_rows_are_few():
-    """With as many columns as rows a regression knows its own rows by heart: its own scores would cut too high."""
-    rng = np.random.default_rng(0)
-    n = 200
-    ev = Evaluation(losses=rng.random(n), representations={"e": rng.normal(size=(n, 150))})
-    slicer = make("high-loss", options={"size": 0.2}).fit(ev)
-    stand_in = StandIn("high-loss").fit(slicer, ev)
-    fresh = Evaluation(representations={"e": rng.normal(size=(4000, 150))})
-    share = float((stand_in.membership(fresh) >= stand_in.thresholds_).mean())
-    assert 0.13 < share < 0.27
-
-
-def test_too_few_members_have_no_stand_in():
-    ev = evaluation()
-    slicer = make("high-loss", options={"size": 0.01}).fit(ev)
-    assert len(StandIn("high-loss").fit(slicer, ev).columns_) == 0

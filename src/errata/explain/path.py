@@ -26,8 +26,8 @@ QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 def path_rule(rule: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The path that a slice is, or that its stand-in stands for; None of another kind, or without its tree."""
-    found: Mapping[str, Any] = rule["of"] if rule.get("kind") == "stand-in" else rule
+    """The path that a slice is, or that its approximation stands for; None of another kind, or without its tree."""
+    found: Mapping[str, Any] = rule.get("of", rule)
     return found if found.get("kind") == "path" and "leaves" in found else None
 
 
@@ -44,7 +44,7 @@ def path(view: View, seed: int) -> Explanation:
         "within": _group_in_words(view.evaluation, seen.group),
         "representation": rule["representation"],
         "searched": _told(searched, rule["leaf"], text),
-        # A path that a stand-in stands for knows the outcome: on any rows its error is high by construction.
+        # A path that an approximation stands for knows the outcome: on any rows its error is high by construction.
         "confirm": None if known else _told(confirm, rule["leaf"], text),
         "tree": tree(rule, searched, None if known else confirm),
         "knows_outcome": known,

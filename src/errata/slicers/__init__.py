@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core import State
 from ..core.errors import unknown
-from .approximation import StandIn
+from .approximation import Approximation
 from .barlow.slicer import Barlow
 from .confusion import Confusion
 from .contract import BaseSlicer, Slicer, build, knows_outcome
@@ -72,11 +72,21 @@ def describe() -> list[dict[str, Any]]:
 
 
 def restore(state: State) -> Any:
-    """A fitted slicer, or stand-in, from its saved state."""
-    known = {**registry(), StandIn.name: StandIn}
+    """A fitted slicer, or approximation, from its saved state; audits of version 0.1 call it a stand-in."""
+    known = {**registry(), Approximation.name: Approximation, "stand-in": Approximation}
     if state.name not in known:
         raise unknown("method", state.name, known)
     return known[state.name].from_state(state)
 
 
-__all__ = ["SLICERS", "BaseSlicer", "Slicer", "StandIn", "describe", "knows_outcome", "make", "registry", "restore"]
+__all__ = [
+    "SLICERS",
+    "Approximation",
+    "BaseSlicer",
+    "Slicer",
+    "describe",
+    "knows_outcome",
+    "make",
+    "registry",
+    "restore",
+]

@@ -13,7 +13,7 @@ from .contract import BaseSlicer
 class Confusion(BaseSlicer):
     """One slice for each of the `count` most frequent pairs (true class, another predicted class).
 
-    It reads label and prediction, so every cell is 100% error: the audit measures a stand-in.
+    It reads label and prediction, so every cell is 100% error: the audit measures an approximation.
     """
 
     name = "confusion"

@@ -7,7 +7,7 @@ pictures are shared code, so methods compare fairly and stay short. No slicer se
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import UnionType
 from typing import (
     Any,
@@ -27,6 +27,7 @@ import numpy as np
 from ..core import Array, Evaluation, InputError, State
 from ..core.errors import unknown
 from ..core.membership import thresholds
+from ..core.progress import Progress, silent
 
 
 @runtime_checkable
@@ -61,7 +62,7 @@ class BaseSlicer:
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"recommended": {}, "as_published": {}}
     learnt: ClassVar[tuple[str, ...]] = ()  # names of the arrays that `_fit` sets and `membership` reads
 
-    tell: Callable[[float], None] = staticmethod(lambda share: None)  # how far `fit` is; set by whoever shows it
+    report_progress: Progress = staticmethod(silent)  # set by whoever shows how far `fit` is
     representation_: str | None = None
     thresholds_: Array
     rules_: tuple[Mapping[str, Any], ...]
@@ -153,7 +154,7 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def knows_outcome(slicer: Slicer, evaluation: Evaluation) -> bool:
-    """Whether membership could be 100% error by construction, so that a stand-in must be measured instead.
+    """Whether membership could be 100% error by construction, so that an approximation must be measured instead.
 
     A representation of the audited model contains its prediction: reading the label beside it is
     reading the outcome.

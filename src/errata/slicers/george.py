@@ -144,7 +144,7 @@ class George(BaseSlicer):
         for c, value in enumerate(self.classes_):
             rows = labels == value
             found.append(self._cut(self._view(Z, c)[rows], losses[rows]))
-            self.tell((c + 1) / len(self.classes_))
+            self.report_progress(self.name, (c + 1) / len(self.classes_))
         self._join(found, np.array([(labels == value).mean() for value in self.classes_]))
         errors = losses if evaluation.errors is None else evaluation.errors.astype(np.float64)
         self._order(self._weights(Z, labels if self.within == "label" else None), errors)

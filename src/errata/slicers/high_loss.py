@@ -13,7 +13,7 @@ from .contract import BaseSlicer
 class HighLoss(BaseSlicer):
     """One slice: the `size` share of rows with the highest loss.
 
-    It reads the loss, so its slice is wrong by construction: the audit measures a stand-in.
+    It reads the loss, so its slice is wrong by construction: the audit measures an approximation.
     """
 
     name = "high-loss"

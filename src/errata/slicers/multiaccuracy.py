@@ -162,7 +162,7 @@ class Multiaccuracy(BaseSlicer):
             rows = inside[best.partition]
             q = q.copy()
             q[rows] = np.clip(expit(logit(q[rows]) - self.step * _heights(F[rows], best)), EDGE, 1 - EDGE)
-            self.tell((round_ + 1) / self.rounds)
+            self.report_progress(self.name, (round_ + 1) / self.rounds)
         return auditors
 
     def _fitted_on(self, n: int) -> Array:

@@ -117,7 +117,7 @@ class Barlow(BaseSlicer):
             tree = self._tree(np.asarray(X[rows]), failed[rows])
             trees.append(tree)
             found.append(count_leaves(tree.leaf_of(X, rows), failed[rows], len(tree.leaves)))
-            self.tell((g + 1) / len(self.groups_))
+            self.report_progress(self.name, (g + 1) / len(self.groups_))
         self.starts_, joined = join(trees)
         self.features_, self.cuts_, self.lefts_, self.rights_ = (
             joined.features, joined.cuts, joined.lefts, joined.rights,

@@ -146,7 +146,7 @@ class Directions(BaseSlicer):
         for batch in self._batches(evaluation, rng, X.shape[1]):
             found += self._directions(batch, X, rng)
             done += int((batch.rows >= 0).sum())
-            self.tell(done / len(evaluation))
+            self.report_progress(self.name, done / len(evaluation))
         self._keep(sorted(found, key=lambda one: one.rank))
 
     def _fit_scale(self, rows: Evaluation) -> None:

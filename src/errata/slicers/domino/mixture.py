@@ -15,7 +15,7 @@ the sums of the next M-step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,6 +24,7 @@ from scipy import sparse
 
 from ...core import Array
 from ...core.blocks import blocks
+from ...core.progress import Progress, silent
 
 Agreement = Literal["cross-entropy", "inner"]
 
@@ -191,7 +192,7 @@ def run(
     *,
     tol: float = 1e-3,
     steps: int = 100,
-    tell: Callable[[float], None] = lambda share: None,
+    progress: Progress = silent,
 ) -> tuple[Mixture, list[float]]:
     """EM from (n, s) responsibilities, and the mean log-likelihood before each M-step."""
     mixture = maximise(sums_of(shares, rows), variance)
@@ -200,7 +201,7 @@ def run(
         sums, value = expect(mixture, rows, weights)
         mixture = maximise(sums, variance)
         values.append(value)
-        tell((i + 1) / steps)
+        progress("domino", (i + 1) / steps)
         if i and abs(value - values[-2]) < tol:
             break
     return mixture, values

@@ -6,9 +6,9 @@ and labels disagree.
 
 `as_published` starts from the confusion matrix, counts label and prediction ten times, chooses components by
 the largest difference between predicted and true class, and assigns new rows by embedding, label and
-prediction: it knows the outcome, so an audit measures a stand-in. `recommended` differs in:
+prediction: it knows the outcome, so an audit measures an approximation. `recommended` differs in:
 
-- the posterior of new rows reads the embedding alone (label and prediction summed out): no stand-in needed;
+- the posterior of new rows reads the embedding alone (label and prediction summed out): no approximation needed;
 - so a component should hold the right rows of a region beside the wrong ones: it starts from k-means and
   counts label and prediction once, where the published start and weights keep them apart;
 - components are ranked by the errors they hold beyond the overall rate, over the root of their size;
@@ -121,7 +121,13 @@ class Domino(BaseSlicer):
         components = max(1, min(self.components, len(rows.Z) // LEAST_ROWS))
         shares = start(self.init, rows, components, self.noise, self.seed)
         mixture, self.log_likelihoods_ = run(
-            rows, shares, self._weights(), self._variance(rows.Z), tol=self.tol, steps=self.steps, tell=self.tell
+            rows,
+            shares,
+            self._weights(),
+            self._variance(rows.Z),
+            tol=self.tol,
+            steps=self.steps,
+            progress=self.report_progress,
         )
         self.log_weights_, self.means_, self.variances_ = mixture.log_weights, mixture.means, mixture.variances
         self.labels_, self.predictions_ = mixture.labels, mixture.predictions

@@ -21,7 +21,7 @@ class Infembed(BaseSlicer):
     count: K, the number of clusters. clusterer: `normalised` (k-means with centroids of length one, as published),
     `kmeans`, `dbscan` (within `radius`, or a usual distance to the `least`-th neighbour), `spectral`, or an object
     with `fit_predict`. dims_a_class: leading columns of the embedding for each class; null: all, as published.
-    unit: embeddings of length one first. An embedding reads its row's label, so an audit measures stand-ins.
+    unit: embeddings of length one first. An embedding reads its row's label, so an audit measures approximations.
     """
 
     name = "infembed"

@@ -99,7 +99,7 @@ class Spotlight(BaseSlicer):
             light = self._solve(reader, losses)
             k = light.weights(X)
             lights.append(light)
-            self.tell((j + 1) / self.count)
+            self.report_progress(self.name, (j + 1) / self.count)
             losses *= 1 - self._covered(k)
         self.centres_ = np.stack([light.centre for light in lights])
         self.shapes_ = np.stack([np.asarray(light.factor) for light in lights])
