@@ -13,10 +13,18 @@ import numpy as np
 from . import store
 from .core import Array, Audit, Captions, Evaluation, InputError, Slice
 from .core.apply import apply, scoped
-from .core.confirm import Candidate, Result, Settings, Trial, select, silence, test_all
+from .core.confirm import (
+    Settings,
+    SliceCandidate,
+    SliceResult,
+    SplitTask,
+    confirm_all,
+    describe_sensitivity,
+    select_candidates,
+)
 from .core.errors import unknown
 from .core.membership import OVERLAP, jaccard
-from .core.same_rows import same_rows
+from .core.same_rows import count_same_rows
 from .core.split import discover_mask
 from .explain import explain as explain_audit
 from .inputs import read
@@ -43,7 +51,7 @@ class _Search:
     key: str  # names the fitted slicer in the audit and on disk
     method: str
     task: str
-    trial: Trial
+    trial: SplitTask
     reverse: bool = False
 
 
@@ -79,8 +87,8 @@ def audit(
         evaluation, train = with_influence(evaluation, train, discover)
     searches = list(_searches(evaluation, methods, discover, settings, crossfit))
     slicers: dict[str, Any] = {}
-    family: list[tuple[_Search, Candidate]] = []
-    outside: list[tuple[_Search, Candidate]] = []
+    family: list[tuple[_Search, SliceCandidate]] = []
+    outside: list[tuple[_Search, SliceCandidate]] = []
     for i, search in enumerate(searches):
         slicer = make(search.method, seed=seed, options=_options_of(search.method, options or {}))
         _report_to(slicer, progress, search.key, i, len(searches))
@@ -88,9 +96,9 @@ def audit(
         slicers[search.key] = fitted
         if progress is not None:
             progress(search.key, (i + 1) / len(searches))
-        family += [(search, candidate) for candidate in select(search.trial, candidates)]
+        family += [(search, candidate) for candidate in select_candidates(search.trial, candidates)]
         outside += [(search, candidate) for candidate in blind[: settings.most]]
-    results = test_all([(search.trial, candidate) for search, candidate in family])
+    results = confirm_all([(search.trial, candidate) for search, candidate in family])
     found = _in_order([(search, result) for (search, _), result in zip(family, results, strict=True)])
     slices = found + [_bare_slice(search, candidate) for search, candidate in outside]
     trials = {search.task: search.trial for search in searches if not search.reverse}
@@ -177,7 +185,7 @@ def _refuse_training_rows(evaluation: Evaluation, train: Evaluation | None) -> N
     """Errors on rows the model learnt from say nothing of new ones."""
     if train is None:
         return
-    if same := same_rows(evaluation, train):
+    if same := count_same_rows(evaluation, train):
         raise InputError(f"at least {same} rows of the evaluation are also in `train`; audit rows the model never saw")
 
 
@@ -185,7 +193,7 @@ def _searches(
     evaluation: Evaluation, methods: Sequence[str], discover: Array, settings: Settings, crossfit: bool
 ) -> Iterable[_Search]:
     for t, (task, view) in enumerate(evaluation.tasks()):
-        trials = [Trial(view, discover, settings)] + ([Trial(view, ~discover, settings)] if crossfit else [])
+        trials = [SplitTask(view, discover, settings)] + ([SplitTask(view, ~discover, settings)] if crossfit else [])
         for reverse, trial in enumerate(trials):
             for method in methods:
                 key = method.replace(":", "-") + (f"-task{t}" if task else "") + ("-reverse" if reverse else "")
@@ -211,7 +219,7 @@ def _report_to(slicer: Any, progress: Progress | None, key: str, i: int, total: 
 
 def _run(
     search: _Search, slicer: Slicer, train: Evaluation | None, seed: int
-) -> tuple[Any, list[Candidate], list[Candidate]]:
+) -> tuple[Any, list[SliceCandidate], list[SliceCandidate]]:
     """(what is saved, its candidates, candidates that nothing can approximate)."""
     view, discover = search.trial.evaluation, search.trial.discover
     searched = view.rows(discover)
@@ -235,14 +243,14 @@ def _run(
         for j in range(own.shape[1])
         if j not in approximation.columns_ and inside[:, j].any()
     ]
-    empty = [c for c in candidates if not c.inside.any()]
-    return approximation, [c for c in candidates if c.inside.any()], blind + empty
+    empty = [c for c in candidates if not c.members.any()]
+    return approximation, [c for c in candidates if c.members.any()], blind + empty
 
 
-def _candidate(search: _Search, slicer: Any, weights: Array, j: int) -> Candidate:
+def _candidate(search: _Search, slicer: Any, weights: Array, j: int) -> SliceCandidate:
     rule = slicer.rules_[j]
     column = scoped(rule, search.trial.evaluation, weights[:, j])
-    return Candidate(search.method, j, column, float(slicer.thresholds_[j]), rule, rule.get("side", "hard"))
+    return SliceCandidate(search.method, j, column, float(slicer.thresholds_[j]), rule, rule.get("side", "hard"))
 
 
 def _fidelity(approximation: Array, own: Array, confirm: Array) -> float:
@@ -250,11 +258,11 @@ def _fidelity(approximation: Array, own: Array, confirm: Array) -> float:
     return float(own[taken].mean()) if taken.any() else 0.0
 
 
-def _in_order(results: Sequence[tuple[_Search, Result]]) -> list[Slice]:
+def _in_order(results: Sequence[tuple[_Search, SliceResult]]) -> list[Slice]:
     """Slices by importance; those that hold mostly the same rows are folded into the first of them."""
     kept: list[Slice] = []
     for search, result in sorted(results, key=lambda pair: pair[1].priority):
-        inside = result.candidate.inside
+        inside = result.candidate.members
         twin = next(
             (
                 i
@@ -272,14 +280,14 @@ def _in_order(results: Sequence[tuple[_Search, Result]]) -> list[Slice]:
     return kept
 
 
-def _slice(search: _Search, result: Result) -> Slice:
+def _slice(search: _Search, result: SliceResult) -> Slice:
     return replace(
         _bare_slice(search, result.candidate),
         verdict=result.verdict,
         reason=result.reason,
         confirmed_on="discover" if search.reverse else "confirm",
-        discover=result.found,
-        confirm=result.confirmed,
+        discover=result.search,
+        confirm=result.held_out,
         beyond=result.beyond,
         explained_by=result.explained_by,
         not_applicable=result.not_applicable,
@@ -287,7 +295,7 @@ def _slice(search: _Search, result: Result) -> Slice:
     )
 
 
-def _bare_slice(search: _Search, candidate: Candidate) -> Slice:
+def _bare_slice(search: _Search, candidate: SliceCandidate) -> Slice:
     """A slice of which nothing was measured. So stays one that no approximation could be found for: what unites its
     rows is that they are wrong, and it is shown without a number."""
     return Slice(
@@ -338,8 +346,8 @@ def _named(value: Any) -> Any:
     return value
 
 
-def _silence(trials: Mapping[str, Trial], family: int) -> str:
-    sentences = [(task, silence(trial, family)) for task, trial in trials.items()]
+def _silence(trials: Mapping[str, SplitTask], family: int) -> str:
+    sentences = [(task, describe_sensitivity(trial, family)) for task, trial in trials.items()]
     return " ".join(f"{task}: {sentence}" if task else sentence for task, sentence in sentences)
 
 

@@ -9,8 +9,15 @@ import pytest
 from scipy import stats
 
 from errata.core import Evaluation, InputError, gaps
-from errata.core.confirm import Candidate, Settings, Trial, scope_mask, select, silence
-from errata.core.confirm import test_all as confirm_all  # by another name: pytest would run it
+from errata.core.confirm import (
+    Settings,
+    SliceCandidate,
+    SplitTask,
+    confirm_all,
+    describe_sensitivity,
+    select_candidates,
+)
+from errata.core.scope import rows_in_scope
 
 N = 4000
 
@@ -22,11 +29,11 @@ def _trial(wrong, *, labels=None, probs=None, groups=None, discover=None, **sett
     predictions = np.where(wrong, (labels + 1) % 2, labels)
     evaluation = Evaluation(labels=labels, predictions=predictions, probs=probs, groups=groups)
     searched = np.arange(n) % 2 == 0 if discover is None else discover
-    return Trial(evaluation, searched, Settings(**settings))
+    return SplitTask(evaluation, searched, Settings(**settings))
 
 
 def _slice(inside, **changes):
-    return replace(Candidate("by hand", 0, np.asarray(inside, dtype=float), 0.5, {}), **changes)
+    return replace(SliceCandidate("by hand", 0, np.asarray(inside, dtype=float), 0.5, {}), **changes)
 
 
 def _wrong(inside, rate, rest_rate):
@@ -53,7 +60,7 @@ def test_a_slice_far_worse_is_confirmed_with_its_numbers():
     inside = _first(200)
     trial = _trial(_wrong(inside, 0.6, 0.1))
     result = _only(trial, _slice(inside))
-    found, confirmed = result.found, result.confirmed
+    found, confirmed = result.search, result.held_out
     assert result.verdict == "confirmed"
     assert (confirmed.n, confirmed.errors, confirmed.rest_n) == (100, 60, 1900)
     assert confirmed.rate == confirmed.error_rate == 0.6
@@ -71,23 +78,23 @@ def test_a_slice_like_the_rest_is_not_confirmed_where_rows_are_many():
     result = _only(_trial(_wrong(inside, 0.1, 0.1)), _slice(inside))
     assert result.verdict == "not confirmed"
     assert result.reason is None
-    assert result.confirmed.power >= 0.8
-    assert result.confirmed.rows_needed is None
+    assert result.held_out.power >= 0.8
+    assert result.held_out.rows_needed is None
 
 
 def test_a_slice_of_few_rows_is_too_few_to_tell_and_says_what_it_would_take():
     inside = _first(20)
     result = _only(_trial(_wrong(inside, 0.1, 0.1)), _slice(inside))
     assert result.verdict == "too few to tell"
-    assert result.confirmed.power < 0.8
-    assert result.confirmed.visible_gap > 0.2
-    assert result.confirmed.rows_needed > 10
+    assert result.held_out.power < 0.8
+    assert result.held_out.visible_gap > 0.2
+    assert result.held_out.rows_needed > 10
 
 
 def test_whether_rows_are_few_does_not_depend_on_how_many_are_wrong():
     inside = _first(60)
     results = [_only(_trial(_wrong(inside, rate, 0.1)), _slice(inside)) for rate in (0.0, 0.1, 0.2)]
-    assert len({r.confirmed.power for r in results}) == 1
+    assert len({r.held_out.power for r in results}) == 1
     assert len({r.verdict for r in results}) == 1
 
 
@@ -110,13 +117,13 @@ def test_the_easy_side_is_the_hard_side_of_being_right():
     hard = _only(_trial(wrong, delta=0.05), _slice(inside))
     easy = _only(_trial(~wrong, delta=0.05), _slice(inside, side="easy"))
     assert (easy.verdict, easy.beyond) == (hard.verdict, hard.beyond)
-    assert easy.confirmed.p_value == hard.confirmed.p_value
-    assert easy.confirmed.gap == pytest.approx(-hard.confirmed.gap)
-    assert easy.confirmed.interval == pytest.approx((-hard.confirmed.interval[1], -hard.confirmed.interval[0]))
-    assert easy.confirmed.excess == pytest.approx(hard.confirmed.excess)
-    assert easy.confirmed.rate == pytest.approx(0.4)
-    assert easy.confirmed.rest_rate == pytest.approx(0.8)
-    assert easy.found.gap == pytest.approx(hard.found.gap)
+    assert easy.held_out.p_value == hard.held_out.p_value
+    assert easy.held_out.gap == pytest.approx(-hard.held_out.gap)
+    assert easy.held_out.interval == pytest.approx((-hard.held_out.interval[1], -hard.held_out.interval[0]))
+    assert easy.held_out.excess == pytest.approx(hard.held_out.excess)
+    assert easy.held_out.rate == pytest.approx(0.4)
+    assert easy.held_out.rest_rate == pytest.approx(0.8)
+    assert easy.search.gap == pytest.approx(hard.search.gap)
 
 
 def test_a_hard_slice_is_no_easy_one():
@@ -134,18 +141,18 @@ def test_a_slice_of_a_class_is_compared_within_the_class():
     within = _only(trial, _slice(inside, rule={"scope": {"label": 1}}))
     assert everywhere.verdict == "confirmed"
     assert within.verdict == "not confirmed"
-    assert within.confirmed.rest_n == N // 4 - 150
-    assert within.confirmed.rest_rate == pytest.approx(0.5, abs=0.01)
-    assert within.found.gap == pytest.approx(0, abs=0.02)
+    assert within.held_out.rest_n == N // 4 - 150
+    assert within.held_out.rest_rate == pytest.approx(0.5, abs=0.01)
+    assert within.search.gap == pytest.approx(0, abs=0.02)
 
 
 def test_a_scope_speaks_of_labels_predictions_and_metadata():
     evaluation = Evaluation(labels=[0, 1, 1, 1], predictions=[0, 0, 1, 1], metadata={"site": ["a", "a", "a", "b"]})
-    assert scope_mask(evaluation, None).all()
-    assert scope_mask(evaluation, {"label": 1}).tolist() == [False, True, True, True]
-    assert scope_mask(evaluation, {"label": 1, "prediction": 1, "site": "a"}).tolist() == [False, False, True, False]
+    assert rows_in_scope(evaluation, None).all()
+    assert rows_in_scope(evaluation, {"label": 1}).tolist() == [False, True, True, True]
+    assert rows_in_scope(evaluation, {"label": 1, "prediction": 1, "site": "a"}).tolist() == [False, False, True, False]
     with pytest.raises(InputError, match="colour 'red'"):
-        scope_mask(evaluation, {"colour": "red"})
+        rows_in_scope(evaluation, {"colour": "red"})
 
 
 def test_the_gap_within_the_class_weighs_the_classes_as_the_slice_does():
@@ -156,19 +163,19 @@ def test_the_gap_within_the_class_weighs_the_classes_as_the_slice_does():
     wrong[401:1000:6] = True  # 100 of the other 300
     trial = _trial(wrong, labels=labels)
     result = _only(trial, _slice(inside))
-    assert result.confirmed.n == 250
-    assert result.confirmed.gap_in_class == pytest.approx(100 / 250 - 0.8 * 100 / 300)
-    assert result.confirmed.gap == pytest.approx(100 / 250 - 100 / 1750)
+    assert result.held_out.n == 250
+    assert result.held_out.gap_in_class == pytest.approx(100 / 250 - 0.8 * 100 / 300)
+    assert result.held_out.gap == pytest.approx(100 / 250 - 100 / 1750)
 
 
 def test_without_classes_there_is_no_gap_within_one():
     losses = np.where(_wrong(_first(200), 0.6, 0.1), 1.0, 0.0)
-    trial = Trial(Evaluation(losses=losses), np.arange(N) % 2 == 0, Settings(tolerance=0.5))
+    trial = SplitTask(Evaluation(losses=losses), np.arange(N) % 2 == 0, Settings(tolerance=0.5))
     result = _only(trial, _slice(_first(200)))
     assert result.verdict == "confirmed"
-    assert result.confirmed.gap_in_class is None
-    assert result.confirmed.error_rate is None
-    assert result.confirmed.rate == pytest.approx(0.6)
+    assert result.held_out.gap_in_class is None
+    assert result.held_out.error_rate is None
+    assert result.held_out.rate == pytest.approx(0.6)
     assert (result.beyond, result.not_applicable) == ((), ("class", "confidence"))
 
 
@@ -192,14 +199,14 @@ def test_a_slice_that_is_its_class_is_explained_by_it():
     result = _only(_trial(_wrong(labels == 1, 0.5, 0.05), labels=labels), _slice(labels == 1))
     assert result.verdict == "confirmed"
     assert "class" in result.explained_by
-    assert result.confirmed.gap_in_class is None
+    assert result.held_out.gap_in_class is None
 
 
 def test_a_class_that_is_never_right_explains_its_slices():
     labels = (np.arange(N) < 1200).astype(int)
     result = _only(_trial(_wrong(labels == 1, 1.0, 0.05), labels=labels), _slice(_first(400)))
     assert result.verdict == "confirmed"
-    assert result.confirmed.gap_in_class == 0
+    assert result.held_out.gap_in_class == 0
     assert "class" in result.explained_by
 
 
@@ -258,8 +265,8 @@ def test_a_slice_is_confirmed_where_p_times_the_family_is_below_alpha(s):
     for rate in np.linspace(0.2, 0.4, 9):
         family = [(_trial(_wrong(inside, rate, 0.1)), _slice(inside))] * s
         result = confirm_all(family)[0]
-        assert (result.verdict == "confirmed") == (s * result.confirmed.p_value <= 0.05)
-        assert (result.confirmed.interval[0] >= 0.05) == (result.verdict == "confirmed")
+        assert (result.verdict == "confirmed") == (s * result.held_out.p_value <= 0.05)
+        assert (result.held_out.interval[0] >= 0.05) == (result.verdict == "confirmed")
         seen.add(result.verdict)
     assert "confirmed" in seen
     assert len(seen) == 2
@@ -270,9 +277,9 @@ def test_q_values_are_over_the_whole_family():
         (_trial(_wrong(_first(100), rate, 0.1)), _slice(_first(100), index=i)) for i, rate in enumerate((0.2, 0.5, 0.3))
     ]
     results = confirm_all(family)
-    p_values = [r.confirmed.p_value for r in results]
+    p_values = [r.held_out.p_value for r in results]
     assert len(set(p_values)) == 3
-    assert [r.confirmed.q_value for r in results] == pytest.approx(stats.false_discovery_control(p_values))
+    assert [r.held_out.q_value for r in results] == pytest.approx(stats.false_discovery_control(p_values))
     assert [r.candidate.index for r in results] == [0, 1, 2]
 
 
@@ -286,7 +293,7 @@ def test_every_look_at_the_same_rows_is_stricter_and_all_together_cost_twice_alp
     assert 0.0999 < sum(levels) <= 0.1
     inside = _first(120)
     wrong = _wrong(inside, 0.3, 0.1)
-    p_value = _only(_trial(wrong), _slice(inside)).confirmed.p_value
+    p_value = _only(_trial(wrong), _slice(inside)).held_out.p_value
     for r in (1, 2, 5, 50):
         confirmed = _only(_trial(wrong, run=r), _slice(inside)).verdict == "confirmed"
         assert confirmed == (p_value <= Settings(run=r).level)
@@ -318,8 +325,8 @@ def test_a_slice_in_groups_counts_its_groups():
     alone, together = (_only(_trial(wrong, groups=g), _slice(inside)) for g in (None, groups))
     assert alone.verdict == "confirmed"
     assert together.verdict == "too few to tell"
-    assert together.confirmed.n == 200
-    assert together.confirmed.gap == pytest.approx(alone.confirmed.gap)
+    assert together.held_out.n == 200
+    assert together.held_out.gap == pytest.approx(alone.held_out.gap)
 
 
 def test_a_slice_with_nothing_outside_it_is_not_tested():
@@ -329,8 +336,8 @@ def test_a_slice_with_nothing_outside_it_is_not_tested():
     wrong = _first(200)
     trial = _trial(wrong, labels=labels)
     scoped = {"rule": {"scope": {"label": 1}}}
-    assert select(trial, [_slice(inside, **scoped)]) == []
-    assert len(select(trial, [_slice(_first(200), **scoped)])) == 1
+    assert select_candidates(trial, [_slice(inside, **scoped)]) == []
+    assert len(select_candidates(trial, [_slice(_first(200), **scoped)])) == 1
 
 
 def _everywhere(rows):
@@ -338,7 +345,7 @@ def _everywhere(rows):
     wrong = _wrong(_first(400), 0.6, 0.1)
     wrong[400:500] = True
     trial = _trial(wrong)
-    return [c.index for c in select(trial, [_slice(inside, index=i) for i, inside in enumerate(rows)])]
+    return [c.index for c in select_candidates(trial, [_slice(inside, index=i) for i, inside in enumerate(rows)])]
 
 
 def test_slices_over_half_the_rows_are_not_tested():
@@ -373,7 +380,7 @@ def test_easy_slices_are_chosen_by_how_seldom_they_are_wrong():
     wrong = _wrong(_first(N - 400), 0.4, 0.0)
     trial = _trial(wrong)
     slices = [_slice(_first(400), side="easy"), _slice(np.arange(N) >= N - 300, side="easy", index=1)]
-    assert [c.index for c in select(trial, slices)] == [1]
+    assert [c.index for c in select_candidates(trial, slices)] == [1]
 
 
 def test_the_margin_is_half_the_error_rate_of_discover_rows_up_to_five_points():
@@ -388,15 +395,15 @@ def test_the_margin_is_half_the_error_rate_of_discover_rows_up_to_five_points():
 def test_without_errors_an_outcome_is_a_loss_in_the_worst_tenth_of_discover_rows():
     losses = np.arange(1000.0)
     searched = np.arange(1000) < 500
-    trial = Trial(Evaluation(losses=losses), searched, Settings())
+    trial = SplitTask(Evaluation(losses=losses), searched, Settings())
     assert trial.outcome_name == "loss above 449.1"
     assert trial.outcome[searched].sum() == 50
     assert trial.outcome[~searched].all()
-    assert Trial(Evaluation(losses=losses), searched, Settings(tolerance=2.5)).outcome.sum() == 997
+    assert SplitTask(Evaluation(losses=losses), searched, Settings(tolerance=2.5)).outcome.sum() == 997
 
 
 def test_rows_without_an_outcome_cannot_be_audited():
-    trial = Trial(Evaluation(representations={"x": np.ones((40, 2))}), np.arange(40) < 20, Settings())
+    trial = SplitTask(Evaluation(representations={"x": np.ones((40, 2))}), np.arange(40) < 20, Settings())
     with pytest.raises(InputError, match="needs losses, or labels"):
         _ = trial.outcome
 
@@ -405,8 +412,8 @@ def test_mean_loss_is_shown_with_a_welch_interval():
     inside = _first(200)
     rng = np.random.default_rng(0)
     losses = rng.exponential(1 + inside)
-    trial = Trial(Evaluation(losses=losses), np.arange(N) % 2 == 0, Settings())
-    shown = _only(trial, _slice(inside)).confirmed
+    trial = SplitTask(Evaluation(losses=losses), np.arange(N) % 2 == 0, Settings())
+    shown = _only(trial, _slice(inside)).held_out
     odd = np.arange(N) % 2 == 1
     welch = stats.ttest_ind(losses[inside & odd], losses[~inside & odd], equal_var=False).confidence_interval(0.95)
     assert shown.loss_interval == pytest.approx((welch.low, welch.high))
@@ -426,9 +433,9 @@ def test_the_whole_is_described_with_its_confirm_rows():
 def test_silence_says_what_would_have_been_seen():
     trial = _trial(_wrong(_first(0), 0, 0.1))
     rows = gaps.rows_needed(0.1, 2000, 0.05, 0.05 / 15, 0.2)
-    assert f"{rows} of 2,000 confirm rows with 20 points more errors" in silence(trial, 15)
-    assert "says little" in silence(_trial(np.arange(40) % 10 < 2), 15)
-    assert "no slice can be worse" in silence(_trial(np.ones(40, dtype=bool)), 1)
+    assert f"{rows} of 2,000 held-out rows with 20 points more errors" in describe_sensitivity(trial, 15)
+    assert "may have been missed" in describe_sensitivity(_trial(np.arange(40) % 10 < 2), 15)
+    assert "no slice can be worse" in describe_sensitivity(_trial(np.ones(40, dtype=bool)), 1)
 
 
 @pytest.mark.parametrize(

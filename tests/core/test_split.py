@@ -122,10 +122,10 @@ def _spied(monkeypatch, given, methods):
         families.append(family)
         return confirm(family)
 
-    confirm = workflow.test_all
-    monkeypatch.setattr(workflow, "test_all", spy)
+    confirm = workflow.confirm_all
+    monkeypatch.setattr(workflow, "confirm_all", spy)
     audit = workflow.audit(Evaluation(**given), methods=methods)
-    monkeypatch.setattr(workflow, "test_all", confirm)
+    monkeypatch.setattr(workflow, "confirm_all", confirm)
     (family,) = families
     decided = [(c.method, c.index, c.threshold, c.weights.tobytes(), trial.delta) for trial, c in family]
     return audit, decided

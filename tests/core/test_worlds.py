@@ -15,8 +15,7 @@ import null  # from benchmarks/, put on the path above
 import worlds
 from errata import workflow
 from errata.core import Evaluation, Source, gaps
-from errata.core.confirm import Candidate, Settings, Trial, select
-from errata.core.confirm import test_all as confirm_all
+from errata.core.confirm import Settings, SliceCandidate, SplitTask, confirm_all, select_candidates
 from errata.core.split import discover_mask
 from errata.slicers import SLICERS, BaseSlicer, knows_outcome, make, registry
 
@@ -62,13 +61,13 @@ def class_tree(monkeypatch):
 def _naive(method, evaluation, *, in_sample=False):
     """Confirmed slices of a method, without an approximation; in sample: also on the rows that were searched."""
     discover = np.ones(len(evaluation), dtype=bool) if in_sample else discover_mask(evaluation)
-    trial = Trial(evaluation, discover, Settings())
+    trial = SplitTask(evaluation, discover, Settings())
     if in_sample:
         trial.confirm = discover
     slicer = make(method).fit(evaluation.rows(discover))
     weights = slicer.membership(evaluation)
-    found = [Candidate(method, j, w, slicer.thresholds_[j], {}) for j, w in enumerate(weights.T)]
-    results = confirm_all([(trial, candidate) for candidate in select(trial, found)])
+    found = [SliceCandidate(method, j, w, slicer.thresholds_[j], {}) for j, w in enumerate(weights.T)]
+    results = confirm_all([(trial, candidate) for candidate in select_candidates(trial, found)])
     return [result for result in results if result.verdict == "confirmed"]
 
 
@@ -113,7 +112,7 @@ def test_one_who_reads_the_outcome_finds_it_and_the_approximation_does_not(metho
     given = [worlds.world("random", 1000, seed) for seed in range(seeds)]
     naive = [_naive(method, evaluation) for evaluation in given]
     assert sum(map(bool, naive)) >= 0.9 * seeds
-    assert max(result.confirmed.rate for found in naive for result in found) > 0.5  # eleven percent are wrong
+    assert max(result.held_out.rate for found in naive for result in found) > 0.5  # eleven percent are wrong
     stood_in = [workflow.audit(evaluation, methods=[method]).confirmed for evaluation in given]
     assert sum(map(bool, stood_in)) <= null.largest_share(seeds) * seeds
 
@@ -173,9 +172,9 @@ def _overlapping(rng, n=2400, s=12, width=0.1):
     u = rng.random(n)
     rate = 0.1 + 0.2 * np.exp(-np.square((u - 0.5) / 0.12))
     bad = (rng.random(n) < rate).astype(float)
-    trial = Trial(Evaluation(losses=bad), np.arange(n) % 2 == 0, Settings(tolerance=0.5))
+    trial = SplitTask(Evaluation(losses=bad), np.arange(n) % 2 == 0, Settings(tolerance=0.5))
     windows = [np.abs(u - centre) < width / 2 for centre in np.linspace(0.2, 0.8, s)]
-    results = confirm_all([(trial, Candidate("window", i, w * 1.0, 0.5, {})) for i, w in enumerate(windows)])
+    results = confirm_all([(trial, SliceCandidate("window", i, w * 1.0, 0.5, {})) for i, w in enumerate(windows)])
     odd = trial.confirm
     return results, [rate[w & odd].mean() - rate[~w & odd].mean() for w in windows]
 
@@ -186,12 +185,12 @@ def test_simultaneous_intervals_hold_for_those_that_were_confirmed_and_plain_one
     for _ in range(24):
         results, gaps_ = _overlapping(rng)
         inside = [
-            r.confirmed.interval[0] <= gap <= r.confirmed.interval[1] for r, gap in zip(results, gaps_, strict=True)
+            r.held_out.interval[0] <= gap <= r.held_out.interval[1] for r, gap in zip(results, gaps_, strict=True)
         ]
         all_held.append(all(inside))
         for result, gap, good in zip(results, gaps_, inside, strict=True):
             if result.verdict == "confirmed":
-                shown = result.confirmed
+                shown = result.held_out
                 counts = gaps.Counts(shown.n, shown.errors, shown.rest_rate, shown.rest_n)
                 low, high = gaps.interval(counts, 0.05)
                 held.append(good)
@@ -216,7 +215,7 @@ def test_both_directions_of_a_cross_fit_are_one_family(monkeypatch):
         families.append(family)
         return confirm_all(family)
 
-    monkeypatch.setattr(workflow, "test_all", spy)
+    monkeypatch.setattr(workflow, "confirm_all", spy)
     evaluation, _ = worlds.planted(1500, 0.05, 0.4, 3)
     one_way = workflow.audit(evaluation, methods=SEARCHERS)
     both_ways = workflow.audit(evaluation, methods=SEARCHERS, crossfit=True)

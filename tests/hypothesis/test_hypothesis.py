@@ -13,7 +13,7 @@ import pytest
 
 from errata import hypothesis
 from errata.core import Audit, Evaluation, InputError, Overall, Slice, gaps
-from errata.core.confirm import Settings, Trial
+from errata.core.confirm import Settings, SplitTask
 from errata.core.references import compare, rest_reference
 from errata.hypothesis import to_columns
 from errata.hypothesis.columns import read_column
@@ -257,7 +257,7 @@ def test_a_true_hypothesis_is_confirmed_with_its_numbers():
     result = hypothesis.run_test(audit, "size = big")
     confirm = ~audit.discover
     counts = compare(rest_reference(1000), BIG[confirm], _wrong()[confirm].astype(float))
-    delta = Trial(audit.evaluation, audit.discover, Settings()).delta
+    delta = SplitTask(audit.evaluation, audit.discover, Settings()).delta
     assert (result.held_out, result.n, result.errors, result.rest_n) == (1000, 200, 100, 800)
     assert result.rate == 0.5
     assert result.interval == gaps.wilson(100, 200)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from errata.core import Audit, Confirmed, Evaluation, Explanation, Found, Overall, Slice
+from errata.core import Audit, Evaluation, Explanation, HeldOutMeasure, Overall, SearchMeasure, Slice
 
 CONFIRMED = {
     "n": 214, "errors": 98, "rate": 98 / 214, "error_rate": 98 / 214, "rest_n": 4786, "rest_rate": 0.0763, "gap": 0.382,
@@ -20,17 +20,18 @@ CONFIRMED = {
 
 
 @pytest.fixture
-def confirmed() -> Callable[..., Confirmed]:
-    return lambda **changes: Confirmed(**{**CONFIRMED, **changes})
+def confirmed() -> Callable[..., HeldOutMeasure]:
+    return lambda **changes: HeldOutMeasure(**{**CONFIRMED, **changes})
 
 
 @pytest.fixture
-def make_slice(confirmed: Callable[..., Confirmed]) -> Callable[..., Slice]:
+def make_slice(confirmed: Callable[..., HeldOutMeasure]) -> Callable[..., Slice]:
     def build(**changes: Any) -> Slice:
         plain: dict[str, Any] = {
             "id": "s1", "method": "spotlight", "name": "small triangles", "verdict": "confirmed", "threshold": 0.5,
             "rule": {}, "weights": (np.arange(100) < 20).astype(float), "confirm": confirmed(),
-            "discover": Found(200, 0.31, 0.31, 0.2, 1.0), "beyond": ("class", "confidence"), "found_by": ("spotlight",),
+            "discover": SearchMeasure(200, 0.31, 0.31, 0.2, 1.0), "beyond": ("class", "confidence"),
+            "found_by": ("spotlight",),
         }  # fmt: skip
         return Slice(**{**plain, **changes})
 

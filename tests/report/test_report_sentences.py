@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from errata.core import Found, Overall
+from errata.core import Overall, SearchMeasure
 from errata.report import sentences
 
 ERROR, LOSS = "error", "loss above 2.31"
@@ -37,7 +37,7 @@ def test_not_confirmed(make_slice, confirmed):
 
 
 def test_not_confirmed_on_few_discover_rows(make_slice):
-    found = make_slice(verdict="not confirmed", discover=Found(10, 0.5, 0.5, 0.4, None))
+    found = make_slice(verdict="not confirmed", discover=SearchMeasure(10, 0.5, 0.5, 0.4, None))
     assert sentences.verdict(found, ERROR).startswith("In the discover rows 5 of 10 were wrong; in")
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from errata.core import Evaluation, MissingInput, Source, State
-from errata.core.confirm import scope_mask
+from errata.core.scope import rows_in_scope
 from errata.slicers.barlow.slicer import Barlow, tree_statistics
 from errata.slicers.barlow.tree import grow, neighbour_information, threshold_information
 from errata.slicers.contract import build, knows_outcome
@@ -50,7 +50,7 @@ def test_a_planted_feature_is_the_first_split(preset, dtype):
     assert rule["names"][0] == "feature 7"
     inside = slicer.membership(fresh)[:, 0] >= slicer.thresholds_[0]
     assert fresh.errors[inside].mean() > 0.6
-    within = scope_mask(fresh, rule["scope"])
+    within = rows_in_scope(fresh, rule["scope"])
     assert not inside[~within].any()
     assert fresh.errors[within & ~inside].mean() < 0.25
 
@@ -63,7 +63,7 @@ def test_shuffled_errors_give_leaves_that_do_not_last():
         fresh = world(seed + 100, shuffled=True)
         for weights, rule in zip(slicer.membership(fresh).T, slicer.rules_, strict=True):
             assert rule["searched"]["error_rate"] > rule["searched"]["base_error_rate"] + 0.1
-            within = scope_mask(fresh, rule["scope"])
+            within = rows_in_scope(fresh, rule["scope"])
             gaps.append(fresh.errors[weights > 0].mean() - fresh.errors[within].mean())
     assert len(gaps) >= 5
     assert abs(np.mean(gaps)) < 0.03
@@ -80,7 +80,7 @@ def test_rules_tell_the_rows_that_were_searched_and_statistics_any_rows():
         held_out = on_fresh[rule["tree"]].leaves.numbers(rule["leaf"])
         assert held_out["n"] == inside.sum()
         assert held_out["failures"] == fresh.errors[inside].sum()
-        group = scope_mask(fresh, rule["scope"])
+        group = rows_in_scope(fresh, rule["scope"])
         assert held_out["base_error_rate"] == pytest.approx(fresh.errors[group].mean())
         assert held_out["error_coverage"] == pytest.approx(fresh.errors[inside].sum() / fresh.errors[group].sum())
         assert held_out != rule["searched"]
@@ -91,7 +91,7 @@ def test_nodes_of_a_rule_lead_every_row_to_its_leaf():
     slicer = made().fit(ev)
     X = np.asarray(slicer.matrix(ev))
     for rule, weights in zip(slicer.rules_, slicer.membership(ev).T, strict=True):
-        rows = np.flatnonzero(scope_mask(ev, rule["scope"]))
+        rows = np.flatnonzero(rows_in_scope(ev, rule["scope"]))
         for row in rows[:200]:
             node = rule["nodes"][0]
             while "leaf" not in node:
@@ -131,7 +131,7 @@ def test_groupings(group):
     assert slicer.reads == reads
     rule = next(rule for rule in slicer.rules_ if rule["scope"] == scope)
     assert PLANTED in [one["feature"] for one in rule["conditions"]]
-    inside = scope_mask(fresh, rule["scope"])
+    inside = rows_in_scope(fresh, rule["scope"])
     X = fresh.representations["e"]
     for one in rule["conditions"]:
         x = X[:, one["feature"]]
@@ -240,7 +240,7 @@ def test_poor_groups_give_an_answer(group, preset, case):
     if case in ("no failure", "all failures", "constant"):
         assert len(slicer.rules_) == 0
     for one in tree_statistics(slicer, ev):
-        assert one.leaves.sizes.sum() == scope_mask(ev, one.group if "pair" not in one.group else None).sum()
+        assert one.leaves.sizes.sum() == rows_in_scope(ev, one.group if "pair" not in one.group else None).sum()
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int8])

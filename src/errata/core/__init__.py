@@ -1,6 +1,6 @@
 """The spine: what is audited (`Evaluation`), what is found (`Slice`, `Audit`), and how it is confirmed."""
 
-from .audit import Audit, Confirmed, Explanation, Found, Overall, Slice
+from .audit import Audit, Explanation, HeldOutMeasure, Overall, SearchMeasure, Slice
 from .blocks import Array, Matrix, RowView
 from .captions import Captions
 from .comparison import Change, Comparison
@@ -16,11 +16,10 @@ __all__ = [
     "Captions",
     "Change",
     "Comparison",
-    "Confirmed",
     "ErrataError",
     "Evaluation",
     "Explanation",
-    "Found",
+    "HeldOutMeasure",
     "InputError",
     "Matrix",
     "Media",
@@ -31,6 +30,7 @@ __all__ = [
     "Plan",
     "Prompt",
     "RowView",
+    "SearchMeasure",
     "Slice",
     "Source",
     "State",

@@ -7,8 +7,8 @@ from typing import Any
 
 from .audit import Audit
 from .blocks import Array
-from .confirm import scope_mask
 from .evaluation import Evaluation
+from .scope import rows_in_scope
 
 
 def apply(audit: Audit, evaluation: Evaluation) -> dict[str, Array]:
@@ -31,4 +31,4 @@ def apply(audit: Audit, evaluation: Evaluation) -> dict[str, Array]:
 
 def scoped(rule: Mapping[str, Any], evaluation: Evaluation, weights: Array) -> Array:
     """(n,) no weight outside of what the rule speaks about."""
-    return weights * scope_mask(evaluation, rule["scope"]) if rule.get("scope") else weights
+    return weights * rows_in_scope(evaluation, rule["scope"]) if rule.get("scope") else weights

@@ -1,4 +1,4 @@
-"""The second waist of the house: what an audit found. Anything can display one."""
+"""The result of an audit: slices with their numbers and verdicts. Everything that shows or saves reads this."""
 
 from __future__ import annotations
 
@@ -15,11 +15,21 @@ Verdict = Literal["confirmed", "not confirmed", "too few to tell"]
 
 
 @dataclass(frozen=True)
-class Found:
-    """A slice on the rows it was searched on: shown as "while searching", never as evidence.
+class SearchMeasure:
+    """A slice on the search rows: shown as "while searching", never as evidence.
 
-    `rate` is the share of bad outcomes; `error_rate` is the same where an outcome is an error,
-    and None where it is a loss above a tolerance.
+    Attributes
+    ----------
+    n : int
+        Rows of the slice.
+    rate : float
+        The share of bad outcomes.
+    error_rate : float, optional
+        The same where an outcome is an error; None where it is a loss above a tolerance.
+    gap : float
+        To the rate of the rest.
+    mean_loss : float, optional
+        Where there are losses.
     """
 
     n: int
@@ -30,8 +40,38 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Confirmed:
-    """A slice on rows nobody searched."""
+class HeldOutMeasure:
+    """A slice on the held-out rows, which were not searched: the evidence.
+
+    Attributes
+    ----------
+    n, errors, rate : int, int, float
+        Rows of the slice, those with a bad outcome, and their share.
+    error_rate : float, optional
+        `rate` where an outcome is an error; None where it is a loss above a tolerance.
+    rest_n, rest_rate : int, float
+        The rows that the slice is compared with.
+    gap : float
+        `rate - rest_rate`.
+    interval : (float, float)
+        Of the gap; simultaneous over all slices tested.
+    gap_in_class : float, optional
+        The gap to rows of the same class.
+    excess : (float, float, float)
+        Errors beyond what the rest's rate gives: estimate, low, high.
+    p_value, q_value : float, float
+        Of "worse than the rest by no more than the margin"; q is Benjamini and Hochberg's, and decides nothing.
+    power : float
+        To see a gap of 20 points, from sizes alone.
+    visible_gap : float, optional
+        The smallest gap that these rows would show with 80% power.
+    rows_needed : int, optional
+        Held-out rows for 80% power at 20 points; None where these are enough.
+    mean_loss, loss_gap : float, optional
+        Where there are losses.
+    loss_interval : (float, float), optional
+        Of `loss_gap`: Welch's, 95%, without a verdict.
+    """
 
     n: int
     errors: int
@@ -40,17 +80,17 @@ class Confirmed:
     rest_n: int
     rest_rate: float
     gap: float
-    interval: tuple[float, float]  # simultaneous over all slices tested
+    interval: tuple[float, float]
     gap_in_class: float | None
-    excess: tuple[float, float, float]  # errors beyond what the rest's rate gives: point, low, high
+    excess: tuple[float, float, float]
     p_value: float
     q_value: float
-    power: float  # to see a gap of 20 points, from sizes alone
-    visible_gap: float | None  # the smallest gap these rows would show with 80% power
-    rows_needed: int | None  # confirm rows for 80% power at 20 points
+    power: float
+    visible_gap: float | None
+    rows_needed: int | None
     mean_loss: float | None
     loss_gap: float | None
-    loss_interval: tuple[float, float] | None  # Welch, 95%, without a verdict
+    loss_interval: tuple[float, float] | None
 
 
 @dataclass(frozen=True)
@@ -63,7 +103,57 @@ class Explanation:
 
 @dataclass(frozen=True, eq=False)
 class Slice:
-    """A group of rows found by one method, frozen: its rule, its numbers, its verdict."""
+    """A group of rows found by one method, frozen: its rule, its numbers, its verdict.
+
+    Attributes
+    ----------
+    id : str
+        Unique in its audit: "s1", "s2", …
+    method : str
+        The slicer that found it.
+    name : str
+        Made by machine from its explanations.
+    verdict : str
+        "confirmed", "not confirmed" or "too few to tell".
+    threshold : float
+        The least weight of a member.
+    rule : mapping
+        How the method tells its members: kind, scope, representation, and its numbers.
+    weights : array
+        (n,) membership of all rows of the evaluation, in [0, 1].
+    slicer, column : str, int
+        The key of the fitted slicer in `Audit.slicers`, and which of its columns this slice is; -1 where only the
+        outcome defines it, so that it cannot be applied to other rows.
+    side : str
+        "hard" where its rows are worse than the rest, "easy" where they are better.
+    task : str
+        The label, in a multi-label audit.
+    reason : str, optional
+        Why it is not confirmed, where there is more to say: "unconfirmable" where it could not be tested.
+    confirmed_on : str
+        "confirm" for the held-out rows; "discover" for the reverse half of a cross-fit.
+    discover : SearchMeasure, optional
+        On the search rows.
+    confirm : HeldOutMeasure, optional
+        On the held-out rows; None where it could not be tested.
+    beyond, explained_by, not_applicable : tuple of str
+        References ("class", "confidence") that it is worse than, that explain it, that have no meaning here.
+    fidelity : float, optional
+        Of an approximation: the share of its rows that the method itself would take.
+    found_by : tuple of str
+        Methods that found mostly the same rows.
+    folded : int
+        Near-identical slices that were merged into this one.
+    explanations : tuple of Explanation
+        What its rows have in common.
+
+    Examples
+    --------
+    >>> import errata, numpy as np
+    >>> weights = np.array([0.9, 0.2, 0.7])
+    >>> errata.Slice("s1", "gmm", "small", "confirmed", 0.5, {}, weights).members.tolist()
+    [True, False, True]
+    """
 
     id: str
     method: str
@@ -71,21 +161,21 @@ class Slice:
     verdict: Verdict
     threshold: float
     rule: Mapping[str, Any]
-    weights: Array  # (n,) of all rows of the evaluation
-    slicer: str = ""  # key of the fitted slicer, and the column in it that this slice is
+    weights: Array
+    slicer: str = ""
     column: int = 0
     side: Literal["hard", "easy"] = "hard"
-    task: str = ""  # the label, in a multi-label audit
-    reason: str | None = None  # why it is not confirmed, where there is more to say
-    confirmed_on: Literal["confirm", "discover"] = "confirm"  # "discover": the reverse half of a cross-fit
-    discover: Found | None = None
-    confirm: Confirmed | None = None
+    task: str = ""
+    reason: str | None = None
+    confirmed_on: Literal["confirm", "discover"] = "confirm"
+    discover: SearchMeasure | None = None
+    confirm: HeldOutMeasure | None = None
     beyond: tuple[str, ...] = ()
     explained_by: tuple[str, ...] = ()
     not_applicable: tuple[str, ...] = ()
-    fidelity: float | None = None  # of a stand-in: share of its rows that the method itself would take
+    fidelity: float | None = None
     found_by: tuple[str, ...] = ()
-    folded: int = 0  # other slices that hold mostly the same rows
+    folded: int = 0
     explanations: tuple[Explanation, ...] = ()
 
     @property
@@ -95,17 +185,32 @@ class Slice:
         return inside
 
     def to_json(self) -> dict[str, Any]:
-        hidden = {"weights", "explanations", "discover", "confirm"}
-        plain = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in hidden}
-        plain["discover"] = asdict(self.discover) if self.discover else None
-        plain["confirm"] = asdict(self.confirm) if self.confirm else None
-        plain["explanations"] = [{"kind": e.kind, **e.data} for e in self.explanations]
-        return plain
+        """Plain JSON, without the weights."""
+        separate = {"weights", "explanations", "discover", "confirm"}
+        facts = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in separate}
+        facts["discover"] = asdict(self.discover) if self.discover else None
+        facts["confirm"] = asdict(self.confirm) if self.confirm else None
+        facts["explanations"] = [{"kind": e.kind, **e.data} for e in self.explanations]
+        return facts
 
 
 @dataclass(frozen=True)
 class Overall:
-    """The whole evaluation, and its confirm rows."""
+    """All rows of an evaluation, and its held-out rows.
+
+    Attributes
+    ----------
+    n : int
+        All rows.
+    error_rate, loss : float, optional
+        Of all rows; the loss is their mean.
+    confirm_n, confirm_errors, confirm_rate : int, int, float
+        Held-out rows, those with a bad outcome, and their share.
+    confirm_interval : (float, float)
+        Wilson's, 95%: of a single rate, for drawing.
+    outcome : str
+        What counts as bad: "error", or "loss above 2.31".
+    """
 
     n: int
     error_rate: float | None
@@ -113,38 +218,75 @@ class Overall:
     confirm_n: int
     confirm_errors: int
     confirm_rate: float
-    confirm_interval: tuple[float, float]  # Wilson, 95%: a single rate, for drawing
-    outcome: str  # what counts as bad: "error", or "loss above 2.31"
+    confirm_interval: tuple[float, float]
+    outcome: str
 
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """Slices in order of importance, with all that is needed to show, save and apply them."""
+    """Slices in order of importance, with all that is needed to show, save and apply them.
+
+    Attributes
+    ----------
+    slices : tuple of Slice
+        Confirmed ones first, then by excess errors.
+    evaluation : Evaluation
+        The rows that were audited.
+    discover : array
+        (n,) bool: the search rows. The others were held out.
+    overall : tuple of (str, Overall)
+        One a task; the task's name is "" where there is only one.
+    settings : mapping
+        How the audit was made: methods, options, seed, level, versions.
+    silence : str
+        What this audit could have missed, in one sentence.
+    slicers : mapping
+        Key -> fitted slicer.
+    explanations : tuple of Explanation
+        Of the audit as a whole.
+
+    Examples
+    --------
+    >>> import errata, numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(600, 4))
+    >>> wrong = rng.random(600) < np.where(x[:, 0] > 1, 0.8, 0.05)
+    >>> rows = errata.Evaluation(labels=np.zeros(600, int), predictions=wrong.astype(int), representations={"x": x})
+    >>> audit = errata.audit(rows, methods=["gmm"], explain=False)
+    >>> len(audit.evaluation), int(audit.discover.sum())
+    (600, 300)
+    """
 
     slices: tuple[Slice, ...]
     evaluation: Evaluation
-    discover: Array  # (n,) bool
-    overall: tuple[tuple[str, Overall], ...]  # one a task; the task's name is "" where there is only one
+    discover: Array
+    overall: tuple[tuple[str, Overall], ...]
     settings: Mapping[str, Any]
-    silence: str  # what would have been seen: the meaning of finding nothing
-    slicers: Mapping[str, Any] = field(default_factory=dict)  # key -> fitted slicer, as the contract has it
-    explanations: tuple[Explanation, ...] = ()  # of the audit as a whole
+    silence: str
+    slicers: Mapping[str, Any] = field(default_factory=dict)
+    explanations: tuple[Explanation, ...] = ()
 
     @property
     def confirmed(self) -> tuple[Slice, ...]:
-        return tuple(found for found in self.slices if found.verdict == "confirmed")
+        """The slices that held-out rows confirmed."""
+        return tuple(slice_ for slice_ in self.slices if slice_.verdict == "confirmed")
 
     def to_json(self) -> dict[str, Any]:
+        """The content of audit.json: all but the rows, the weights and the fitted slicers."""
         origin = self.evaluation.origin
         tasks = [{"task": name, **asdict(overall)} for name, overall in self.overall]
+        only = tasks[0]
+        overall = {key: value for key, value in only.items() if key != "task"}
+        if len(tasks) == 1 and not only["task"]:
+            tasks = []
         return {
             "schema": SCHEMA,
             "origin": {**asdict(origin), "data": origin.data or self.evaluation.fingerprint},
             "fingerprint": self.evaluation.fingerprint,
             "settings": dict(self.settings),
-            "overall": {key: value for key, value in tasks[0].items() if key != "task"},
-            "tasks": tasks if len(tasks) > 1 or tasks[0]["task"] else [],
-            "slices": [found.to_json() for found in self.slices],
+            "overall": overall,
+            "tasks": tasks,
+            "slices": [slice_.to_json() for slice_ in self.slices],
             "silence": self.silence,
             "explanations": [{"kind": e.kind, **e.data} for e in self.explanations],
             "null": None,

@@ -1,7 +1,7 @@
-"""Confirming slices on rows nobody searched: the procedure, from hard sets to verdicts.
+"""Confirming slices on held-out rows: the procedure, from hard sets to verdicts.
 
 One rule runs through it: nothing that decides which slices are tested, what rows they hold, or at
-what margin, looks at the outcome of a confirm row.
+what margin, looks at the outcome of a held-out row.
 """
 
 from __future__ import annotations
@@ -15,37 +15,63 @@ import numpy as np
 from scipy import stats
 
 from . import gaps
-from .audit import Confirmed, Found, Overall, Verdict
+from .audit import HeldOutMeasure, Overall, SearchMeasure, Verdict
 from .blocks import Array
 from .errors import InputError
 from .evaluation import Evaluation
 from .membership import excess_order, fold
 from .references import FEWEST_IN_STRATUM, Reference, class_reference, compare, confidence_reference, rest_reference
+from .scope import rows_in_scope
 
 LARGEST_SHARE = 0.5  # a slice of over half the rows is not a slice
 LOSS_QUANTILE = 0.9
 LARGEST_MARGIN = 0.05
-LEAST_FIDELITY = 0.3  # below it, an unconfirmed stand-in says nothing of the slice it stands for
+LEAST_FIDELITY = 0.3  # below it, an unconfirmed approximation says nothing of the slice that it approximates
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How strict the confirmation is."""
+    """How strict the confirmation is.
+
+    Parameters
+    ----------
+    alpha : float
+        The chance that any slice is confirmed that is not worse than the rest. Between 0 and 0.5.
+    share : float
+        Of the rows that are searched; the others are held out. Between 0.1 and 0.5.
+    most : int
+        Slices tested per method, at least 1.
+    run : int
+        Which look at the same held-out rows this is, at least 1: later looks are stricter.
+    delta : float, optional
+        The margin by which a slice must be worse. Default: half the error rate of the search rows, at most 0.05.
+    tolerance : float, optional
+        The loss above which an outcome is bad, where there are no errors. Default: the 0.9 quantile of the losses of
+        the search rows.
+
+    Examples
+    --------
+    >>> import errata
+    >>> errata.Settings(alpha=0.1).level
+    0.1
+    >>> errata.Settings(alpha=0.1, run=2).level  # a second look at the same rows
+    0.05
+    """
 
     alpha: float = 0.05
-    share: float = 0.5  # of rows that are searched
-    most: int = 5  # slices tested per method
-    run: int = 1  # this look at the same confirm rows: later looks are stricter
-    delta: float | None = None  # margin; by default min(.05, half the discover error rate)
-    tolerance: float | None = None  # loss above which an outcome is bad, where there are no errors
+    share: float = 0.5
+    most: int = 5
+    run: int = 1
+    delta: float | None = None
+    tolerance: float | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha < 0.5:
-            raise InputError(f"`alpha` must lie between 0 and .5; got {self.alpha}")
+            raise InputError(f"`alpha` must be between 0 and 0.5; got {self.alpha}")
         if not 0.1 <= self.share <= 0.5:
-            raise InputError(f"`share` of rows to search must lie in [.1, .5]; got {self.share}")
+            raise InputError(f"`share` of rows to search must be between 0.1 and 0.5; got {self.share}")
         if self.delta is not None and not 0 <= self.delta < 1:
-            raise InputError(f"`delta` must lie in [0, 1); got {self.delta}")
+            raise InputError(f"`delta` must be at least 0 and below 1; got {self.delta}")
         if self.tolerance is not None and not np.isfinite(self.tolerance):
             raise InputError(f"`tolerance` must be a finite loss; got {self.tolerance}")
         if self.most < 1 or self.run < 1:
@@ -54,15 +80,29 @@ class Settings:
     @property
     def level(self) -> float:
         """Alpha for this look: run r of any number spends alpha / (r (r - 1)), 2 alpha in all."""
-        return self.alpha if self.run == 1 else self.alpha / (self.run * (self.run - 1))
+        if self.run == 1:
+            return self.alpha
+        return self.alpha / (self.run * (self.run - 1))
 
 
-class Trial:
-    """One task's rows with their roles: discover rows set the margins, confirm rows decide."""
+class SplitTask:
+    """The rows of one task, split: search rows set the margins, held-out rows decide.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Of one task (see `Evaluation.tasks`).
+    discover : array
+        (n,) bool: the search rows. The others, `confirm`, are held out.
+    settings : Settings
+        How strict the confirmation is.
+    """
 
     def __init__(self, evaluation: Evaluation, discover: Array, settings: Settings):
-        self.evaluation, self.discover, self.settings = evaluation, discover, settings
+        self.evaluation = evaluation
+        self.discover = discover
         self.confirm: Array = ~discover
+        self.settings = settings
 
     @cached_property
     def tolerance(self) -> float:
@@ -70,19 +110,22 @@ class Trial:
         losses = self.evaluation.losses
         if losses is None:
             raise InputError("an audit needs losses, or labels with probs or predictions; this evaluation has neither")
-        given = self.settings.tolerance
-        return float(np.quantile(losses[self.discover], LOSS_QUANTILE)) if given is None else given
+        if self.settings.tolerance is not None:
+            return self.settings.tolerance
+        return float(np.quantile(losses[self.discover], LOSS_QUANTILE))
 
     @property
     def by_error(self) -> bool:
+        """Whether an outcome is an error; else it is a loss above the tolerance."""
         return self.evaluation.errors is not None
 
     @cached_property
     def outcome(self) -> Array:
+        """(n,) 0/1: 1 where a row is bad."""
         return self.outcome_of(self.evaluation)
 
     def outcome_of(self, rows: Evaluation) -> Array:
-        """(n,) 0/1 of any rows: an error, or a loss above the tolerance of this trial's."""
+        """(n,) 0/1 of any rows: an error, or a loss above the tolerance of this task."""
         if self.by_error:
             rows.need(frozenset({"labels", "predictions"}), "a comparison of errors")
             assert rows.errors is not None
@@ -94,13 +137,15 @@ class Trial:
 
     @property
     def outcome_name(self) -> str:
+        """What counts as bad: "error", or "loss above 2.31"."""
         return "error" if self.by_error else f"loss above {self.tolerance:.4g}"
 
     @cached_property
     def delta(self) -> float:
-        """The margin a slice must beat: from discover rows only."""
-        rate = float(self.outcome[self.discover].mean())
-        return min(LARGEST_MARGIN, rate / 2) if self.settings.delta is None else self.settings.delta
+        """The margin a slice must beat: from search rows only."""
+        if self.settings.delta is not None:
+            return self.settings.delta
+        return min(LARGEST_MARGIN, float(self.outcome[self.discover].mean()) / 2)
 
     @cached_property
     def references(self) -> tuple[tuple[str, Reference | None], ...]:
@@ -110,50 +155,88 @@ class Trial:
 
     @property
     def decided(self) -> bool:
-        """Whether any verdict is possible: not where all confirm rows have one outcome."""
+        """Whether any verdict is possible: not where all held-out rows have one outcome."""
         return 0 < float(self.outcome[self.confirm].mean()) < 1
 
     def overall(self) -> Overall:
-        errors, losses = self.evaluation.errors, self.evaluation.losses
-        wrong, n = float(self.outcome[self.confirm].sum()), int(self.confirm.sum())
+        """The numbers of all rows, and of all held-out rows."""
+        n = int(self.confirm.sum())
+        bad = float(self.outcome[self.confirm].sum())
+        errors = self.evaluation.errors
+        losses = self.evaluation.losses
+        error_rate = None if errors is None else float(errors.mean())
+        mean_loss = None if losses is None else float(losses.mean(dtype=np.float64))
         return Overall(
             n=len(self.evaluation),
-            error_rate=None if errors is None else float(errors.mean()),
-            loss=None if losses is None else float(losses.mean(dtype=np.float64)),
+            error_rate=error_rate,
+            loss=mean_loss,
             confirm_n=n,
-            confirm_errors=round(wrong),
-            confirm_rate=wrong / n,
-            confirm_interval=gaps.wilson(wrong, n),
+            confirm_errors=round(bad),
+            confirm_rate=bad / n,
+            confirm_interval=gaps.wilson(bad, n),
             outcome=self.outcome_name,
         )
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
-    """A slice before its confirm rows are looked at."""
+class SliceCandidate:
+    """A slice before its held-out rows are looked at.
+
+    Attributes
+    ----------
+    method : str
+        The name of the slicer.
+    index : int
+        The column in its slicer.
+    weights : array
+        (n,) membership.
+    threshold : float
+        The least weight of a member.
+    rule : mapping
+        As the slicer has it.
+    side : str
+        "hard" where its rows should be worse than the rest, "easy" where they should be better.
+    fidelity : float, optional
+        Of an approximation: the share of its rows that the method itself would take.
+    """
 
     method: str
-    index: int  # the column in its slicer
-    weights: Array  # (n,)
+    index: int
+    weights: Array
     threshold: float
     rule: Mapping[str, Any]
     side: Literal["hard", "easy"] = "hard"
     fidelity: float | None = None
 
     @property
-    def inside(self) -> Array:
-        hard: Array = self.weights >= self.threshold
-        return hard
+    def members(self) -> Array:
+        """(n,) bool: the hard set."""
+        inside: Array = self.weights >= self.threshold
+        return inside
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
-    """What the confirm rows say of one candidate."""
+class SliceResult:
+    """What the held-out rows say of one candidate.
 
-    candidate: Candidate
-    trial: Trial
-    found: Found
-    confirmed: Confirmed
+    Attributes
+    ----------
+    candidate, split
+        The slice, and the task it was tested in.
+    search, held_out
+        Its numbers on the search rows and on the held-out rows.
+    verdict : str
+        "confirmed", "not confirmed" or "too few to tell".
+    beyond, explained_by, not_applicable
+        References ("class", "confidence") that the slice is worse than, that explain it, and that have no meaning here.
+    reason : str, optional
+        "unconfirmable" where the approximation is too poor to say anything.
+    """
+
+    candidate: SliceCandidate
+    split: SplitTask
+    search: SearchMeasure
+    held_out: HeldOutMeasure
     verdict: Verdict
     beyond: tuple[str, ...]
     explained_by: tuple[str, ...]
@@ -162,227 +245,236 @@ class Result:
 
     @property
     def priority(self) -> tuple[bool, bool, float]:
-        """Sorts confirmed slices first, those that nothing explains before the others, then by excess."""
-        return self.verdict != "confirmed", bool(self.explained_by), -self.confirmed.excess[1]
+        """Sorts confirmed slices first, those that nothing explains before the others, then by excess errors."""
+        return self.verdict != "confirmed", bool(self.explained_by), -self.held_out.excess[1]
 
 
-def scope_mask(evaluation: Evaluation, scope: Mapping[str, Any] | None) -> Array:
-    """(n,) bool: the rows a slice's rule speaks about, and is compared within."""
-    mask = np.ones(len(evaluation), dtype=bool)
-    for key, value in (scope or {}).items():
-        columns = {"label": evaluation.labels, "prediction": evaluation.predictions}
-        column = columns.get(key, evaluation.metadata.get(key))
-        if column is None:
-            raise InputError(f"a slice is limited to {key} {value!r}, which this evaluation does not have; add it")
-        mask &= column == value
-    return mask
+def select_candidates(split: SplitTask, candidates: Sequence[SliceCandidate]) -> list[SliceCandidate]:
+    """The candidates of one method that are tested: near-identical ones merged, worse by delta on search rows.
 
-
-def select(trial: Trial, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates of one method that will be tested: folded, worse by delta while searching, at most five."""
-    fit = [c for c in candidates if _testable(trial, c)]
-    if not fit:
+    At most `split.settings.most`, those with the largest excess on search rows first.
+    """
+    testable = [candidate for candidate in candidates if _testable(split, candidate)]
+    if not testable:
         return []
-    hard = np.stack([c.inside[trial.discover] for c in fit], axis=1)
-    outcome = _sided(trial.outcome[trial.discover], fit[0].side)
-    kept = fold(hard, excess_order(hard, outcome))
-    return [fit[j] for j in kept if _found(trial, fit[j]).gap > trial.delta][: trial.settings.most]
+    hard = np.stack([candidate.members[split.discover] for candidate in testable], axis=1)
+    outcome = _sided(split.outcome[split.discover], testable[0].side)
+    distinct = [testable[j] for j in fold(hard, excess_order(hard, outcome))]
+    worse = [candidate for candidate in distinct if _measure_search(split, candidate).gap > split.delta]
+    return worse[: split.settings.most]
 
 
-def _testable(trial: Trial, candidate: Candidate) -> bool:
+def _testable(split: SplitTask, candidate: SliceCandidate) -> bool:
     """Sizes only: rows on both sides, not most of them, and enough others to be compared with."""
-    inside, within = candidate.inside, scope_mask(trial.evaluation, candidate.rule.get("scope"))
-    searched, held_out = inside[trial.discover].sum(), inside[trial.confirm].sum()
-    others = (trial.confirm & within & ~inside).sum()
-    return bool(searched > 0 and held_out > 0 and others >= FEWEST_IN_STRATUM and inside.mean() <= LARGEST_SHARE)
-
-
-def _sided(outcome: Array, side: str) -> Array:
-    return outcome if side == "hard" else 1 - outcome
-
-
-def _found(trial: Trial, candidate: Candidate) -> Found:
-    """The slice on discover rows, within its scope; the gap is signed towards the side it claims."""
-    within = trial.discover & scope_mask(trial.evaluation, candidate.rule.get("scope"))
-    inside = candidate.inside & within
-    rest = within & ~inside
-    rate = float(trial.outcome[inside].mean()) if inside.any() else 0.0
-    rest_rate = float(trial.outcome[rest].mean()) if rest.any() else rate
-    sign = 1 if candidate.side == "hard" else -1
-    return Found(
-        n=int(inside.sum()),
-        rate=rate,
-        error_rate=rate if trial.by_error else None,
-        gap=sign * (rate - rest_rate),
-        mean_loss=_mean(trial.evaluation.losses, inside),
+    inside = candidate.members
+    within = rows_in_scope(split.evaluation, candidate.rule.get("scope"))
+    others = (split.confirm & within & ~inside).sum()
+    return bool(
+        inside[split.discover].any()
+        and inside[split.confirm].any()
+        and others >= FEWEST_IN_STRATUM
+        and inside.mean() <= LARGEST_SHARE
     )
 
 
-def test_all(family: Sequence[tuple[Trial, Candidate]]) -> list[Result]:
-    """Test every slice of the family at the level that allows for all of them."""
-    measured = [_measure(trial, candidate, len(family)) for trial, candidate in family]
-    q_values = gaps.benjamini_hochberg(np.array([r.confirmed.p_value for r in measured]))
+def _sided(outcome: Array, side: str) -> Array:
+    """1 for what the slice claims to have more of: bad outcomes, or good ones."""
+    return outcome if side == "hard" else 1 - outcome
+
+
+def _measure_search(split: SplitTask, candidate: SliceCandidate) -> SearchMeasure:
+    """The slice on search rows, within its scope; the gap is signed towards the side it claims."""
+    within = split.discover & rows_in_scope(split.evaluation, candidate.rule.get("scope"))
+    inside = candidate.members & within
+    rest = within & ~inside
+    rate = float(split.outcome[inside].mean()) if inside.any() else 0.0
+    rest_rate = float(split.outcome[rest].mean()) if rest.any() else rate
+    sign = 1 if candidate.side == "hard" else -1
+    error_rate = rate if split.by_error else None
+    return SearchMeasure(
+        n=int(inside.sum()),
+        rate=rate,
+        error_rate=error_rate,
+        gap=sign * (rate - rest_rate),
+        mean_loss=_mean(split.evaluation.losses, inside),
+    )
+
+
+def confirm_all(family: Sequence[tuple[SplitTask, SliceCandidate]]) -> list[SliceResult]:
+    """Test every slice of the family on held-out rows, at the level that allows for all of them."""
+    results = [_confirm(split, candidate, len(family)) for split, candidate in family]
+    q_values = gaps.benjamini_hochberg(np.array([result.held_out.p_value for result in results]))
     return [
-        replace(result, confirmed=replace(result.confirmed, q_value=float(q)))
-        for result, q in zip(measured, q_values, strict=True)
+        replace(result, held_out=replace(result.held_out, q_value=float(q)))
+        for result, q in zip(results, q_values, strict=True)
     ]
 
 
 @dataclass(frozen=True, eq=False)
-class _Look:
-    """One candidate on the confirm rows of its scope. `outcome` is 1 for what the slice claims to have more of."""
+class _HeldOutRows:
+    """The held-out rows in the scope of a candidate. `outcome` is 1 for what the slice claims to have more of."""
 
-    rows: Array  # (n,) bool
+    mask: Array  # (n,) bool: which rows of the evaluation these are
     inside: Array  # (rows,) bool
     outcome: Array  # (rows,) 0/1
     groups: Array | None  # (rows,)
 
-    def against(self, reference: Reference) -> gaps.Counts | None:
+    def compare_with(self, reference: Reference) -> gaps.Counts | None:
         return compare(reference, self.inside, self.outcome, self.groups)
 
 
-def _look(trial: Trial, candidate: Candidate) -> _Look:
-    rows = trial.confirm & scope_mask(trial.evaluation, candidate.rule.get("scope"))
-    groups = None if trial.evaluation.groups is None else trial.evaluation.groups[rows]
-    return _Look(rows, candidate.inside[rows], _sided(trial.outcome[rows], candidate.side), groups)
+def _held_out_rows(split: SplitTask, candidate: SliceCandidate) -> _HeldOutRows:
+    mask = split.confirm & rows_in_scope(split.evaluation, candidate.rule.get("scope"))
+    groups = None if split.evaluation.groups is None else split.evaluation.groups[mask]
+    return _HeldOutRows(mask, candidate.members[mask], _sided(split.outcome[mask], candidate.side), groups)
 
 
-def _measure(trial: Trial, candidate: Candidate, s: int) -> Result:
-    look = _look(trial, candidate)
-    counts = look.against(rest_reference(len(look.inside)))
-    assert counts is not None  # `select` takes no slice without enough others
-    level = trial.settings.level / s
-    confirmed = _confirmed(trial, candidate, look, counts, level)
-    verdict = _verdict(trial, confirmed, level)
-    against = {name: _against(reference, look, candidate.side) for name, reference in trial.references}
+def _confirm(split: SplitTask, candidate: SliceCandidate, s: int) -> SliceResult:
+    """One candidate of s on held-out rows."""
+    rows = _held_out_rows(split, candidate)
+    counts = rows.compare_with(rest_reference(len(rows.inside)))
+    assert counts is not None  # `select_candidates` takes no slice without enough others
+    level = split.settings.level / s
+    applicable = {name: reference for name, reference in split.references if reference is not None}
+    against = {name: _compare_like(rows, reference, candidate.side) for name, reference in applicable.items()}
+    same_class = against.get("class")
+    gap_in_class = None if same_class is None else same_class.gap
+    held_out = replace(_measure_held_out(split, candidate, rows, counts, level), gap_in_class=gap_in_class)
+    verdict = _verdict(split, held_out, level)
+    beyond: tuple[str, ...] = ()
+    explained_by: tuple[str, ...] = ()
+    reason = None
     if verdict == "confirmed":
-        beyond, explained_by = _beyond(against, trial.delta / 5, level)
-    else:
-        beyond, explained_by = (), ()
-    unconfirmable = verdict != "confirmed" and candidate.fidelity is not None and candidate.fidelity < LEAST_FIDELITY
-    in_class = against["class"]
-    same_class = in_class.counts if in_class else None
-    return Result(
-        candidate,
-        trial,
-        _found(trial, candidate),
-        replace(confirmed, gap_in_class=same_class.gap if same_class else None),
-        "not confirmed" if unconfirmable else verdict,
-        beyond,
-        explained_by,
-        tuple(name for name, other in against.items() if other is None),
-        "unconfirmable" if unconfirmable else None,
+        beyond = tuple(name for name, like in against.items() if _beats(like, split.delta / 5, level))
+        explained_by = tuple(name for name in against if name not in beyond)
+    elif candidate.fidelity is not None and candidate.fidelity < LEAST_FIDELITY:
+        verdict = "not confirmed"
+        reason = "unconfirmable"
+    return SliceResult(
+        candidate=candidate,
+        split=split,
+        search=_measure_search(split, candidate),
+        held_out=held_out,
+        verdict=verdict,
+        beyond=beyond,
+        explained_by=explained_by,
+        not_applicable=tuple(name for name, reference in split.references if reference is None),
+        reason=reason,
     )
 
 
-def _verdict(trial: Trial, confirmed: Confirmed, level: float) -> Verdict:
-    if not trial.decided:
+def _verdict(split: SplitTask, held_out: HeldOutMeasure, level: float) -> Verdict:
+    if not split.decided:
         return "too few to tell"
-    if confirmed.p_value <= level:
+    if held_out.p_value <= level:
         return "confirmed"
-    return "too few to tell" if confirmed.power < gaps.TARGET_POWER else "not confirmed"
+    return "too few to tell" if held_out.power < gaps.TARGET_POWER else "not confirmed"
 
 
-def _confirmed(trial: Trial, candidate: Candidate, look: _Look, counts: gaps.Counts, level: float) -> Confirmed:
-    inside, rest = look.rows & candidate.inside, look.rows & ~candidate.inside
-    sign = 1.0 if candidate.side == "hard" else -1.0
-    n, wrong = int(inside.sum()), float(trial.outcome[inside].sum())
+def _measure_held_out(
+    split: SplitTask, candidate: SliceCandidate, rows: _HeldOutRows, counts: gaps.Counts, level: float
+) -> HeldOutMeasure:
+    inside = rows.mask & candidate.members
+    rest = rows.mask & ~candidate.members
+    n = int(inside.sum())
+    bad = float(split.outcome[inside].sum())
+    error_rate = bad / n if split.by_error else None
     low, high = gaps.interval(counts, level)
-    shape = (counts.m, counts.b, counts.nref, trial.delta, level)
-    target = gaps.target_gap(trial.delta)
-    sees = gaps.power(*shape, target)
-    return Confirmed(
+    gap = counts.gap
+    interval = (low, high)
+    rest_rate = counts.b
+    if candidate.side == "easy":  # the counts are of good outcomes
+        gap = -counts.gap
+        interval = (-high, -low)
+        rest_rate = 1 - counts.b
+    power = gaps.power(counts.m, counts.b, counts.nref, split.delta, level, gaps.target_gap(split.delta))
+    rows_needed = None
+    if power < gaps.TARGET_POWER:
+        rows_needed = gaps.rows_needed(counts.b, counts.nref, split.delta, level, gaps.target_gap(split.delta))
+    return HeldOutMeasure(
         n=n,
-        errors=round(wrong),
-        rate=wrong / n,
-        error_rate=wrong / n if trial.by_error else None,
+        errors=round(bad),
+        rate=bad / n,
+        error_rate=error_rate,
         rest_n=int(rest.sum()),
-        rest_rate=counts.b if sign > 0 else 1 - counts.b,
-        gap=sign * counts.gap,
-        interval=(low, high) if sign > 0 else (-high, -low),
+        rest_rate=rest_rate,
+        gap=gap,
+        interval=interval,
         gap_in_class=None,
         excess=(n * counts.gap, n * low, n * high),
-        p_value=gaps.p_gap(counts, trial.delta),
+        p_value=gaps.p_gap(counts, split.delta),
         q_value=1.0,
-        power=sees,
-        visible_gap=gaps.visible_gap(*shape),
-        rows_needed=None if sees >= gaps.TARGET_POWER else gaps.rows_needed(*shape[1:], target),
-        **_losses(trial, inside, rest),
+        power=power,
+        visible_gap=gaps.visible_gap(counts.m, counts.b, counts.nref, split.delta, level),
+        rows_needed=rows_needed,
+        **_measure_losses(split, inside, rest),
     )
 
 
-@dataclass(frozen=True)
-class Against:
-    """A slice beside one reference: counts, or None where too few rows outside the slice are like it."""
-
-    counts: gaps.Counts | None
-
-
-def _against(reference: Reference | None, look: _Look, side: str) -> Against | None:
-    """None where the reference has no meaning in this audit."""
-    if reference is None:
-        return None
-    risk = reference.expected[look.rows]
-    if side == "easy" and risk.any():
-        risk = 1 - risk
-    return Against(look.against(Reference(reference.name, reference.strata[look.rows], risk)))
+def _compare_like(rows: _HeldOutRows, reference: Reference, side: str) -> gaps.Counts | None:
+    """A slice beside the rows like it; None where too few rows outside the slice are like it."""
+    expected = reference.expected[rows.mask]
+    if side == "easy" and expected.any():
+        expected = 1 - expected
+    return rows.compare_with(Reference(reference.name, reference.strata[rows.mask], expected))
 
 
-def _beyond(
-    against: Mapping[str, Against | None], margin: float, level: float
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The references that a confirmed slice beats, and those that explain it."""
-    beats = {
-        name: other.counts is not None and gaps.p_gap(other.counts, margin) <= level
-        for name, other in against.items()
-        if other is not None
-    }
-    return tuple(n for n, won in beats.items() if won), tuple(n for n, won in beats.items() if not won)
+def _beats(counts: gaps.Counts | None, margin: float, level: float) -> bool:
+    return counts is not None and gaps.p_gap(counts, margin) <= level
 
 
 def _mean(values: Array | None, rows: Array) -> float | None:
-    return None if values is None or not rows.any() else float(values[rows].mean(dtype=np.float64))
+    if values is None or not rows.any():
+        return None
+    return float(values[rows].mean(dtype=np.float64))
 
 
-def _losses(trial: Trial, inside: Array, rest: Array) -> dict[str, Any]:
+def _measure_losses(split: SplitTask, inside: Array, rest: Array) -> dict[str, Any]:
     """Mean loss and its gap to the rest with a Welch interval: shown, never a verdict."""
-    losses = trial.evaluation.losses
-    mean, rest_mean = _mean(losses, inside), _mean(losses, rest)
+    losses = split.evaluation.losses
+    mean = _mean(losses, inside)
+    rest_mean = _mean(losses, rest)
     if losses is None or mean is None or rest_mean is None:
         return {"mean_loss": mean, "loss_gap": None, "loss_interval": None}
     half = _welch_half_width(losses[inside], losses[rest])
     gap = mean - rest_mean
-    return {"mean_loss": mean, "loss_gap": gap, "loss_interval": None if half is None else (gap - half, gap + half)}
+    interval = None if half is None else (gap - half, gap + half)
+    return {"mean_loss": mean, "loss_gap": gap, "loss_interval": interval}
 
 
 def _welch_half_width(a: Array, b: Array, level: float = 0.95) -> float | None:
     """Half of the interval of a difference of means with unequal variances; None where there is no variance."""
     if len(a) < 2 or len(b) < 2:
         return None
-    u, v = float(a.var(ddof=1)) / len(a), float(b.var(ddof=1)) / len(b)
+    u = float(a.var(ddof=1)) / len(a)
+    v = float(b.var(ddof=1)) / len(b)
     if u + v == 0:
         return None
     freedom = (u + v) ** 2 / (u**2 / (len(a) - 1) + v**2 / (len(b) - 1))
     return float(stats.t.ppf((1 + level) / 2, freedom) * np.sqrt(u + v))
 
 
-def silence(trial: Trial, s: int) -> str:
-    """What this many rows would have shown: the sentence that gives finding nothing its meaning."""
-    n = int(trial.confirm.sum())
-    rate = float(trial.outcome[trial.confirm].mean())
-    what = "errors" if trial.by_error else "losses above the tolerance"
+def describe_sensitivity(split: SplitTask, s: int) -> str:
+    """What this audit could have missed: the smallest slice, or gap, that s tests on these held-out rows detect."""
+    n = int(split.confirm.sum())
+    rate = float(split.outcome[split.confirm].mean())
+    bad = "errors" if split.by_error else "losses above the tolerance"
     if rate == 1:
-        return f"All {n:,} confirm rows have {what}: no slice can be worse than the rest."
-    b, level, target = rate, trial.settings.level / max(s, 1), gaps.target_gap(trial.delta)
-    smallest = gaps.rows_needed(b, n, trial.delta, level, target)
+        return f"All {n:,} held-out rows have {bad}: no slice can be worse than the rest."
+    level = split.settings.level / max(s, 1)
+    target = gaps.target_gap(split.delta)
+    smallest = gaps.rows_needed(rate, n, split.delta, level, target)
     if smallest is None or smallest > n / 2:
-        shown = gaps.visible_gap(n / 4, b, n * 3 / 4, trial.delta, level)
-        gap = "no gap at all" if shown is None else f"gaps from {100 * shown:.0f} points"
-        return f"With {n:,} confirm rows, a slice of a quarter of them would have shown {gap}: silence says little."
-    twice = gaps.visible_gap(2 * smallest, b, n, trial.delta, level)
-    more = "" if twice is None else f"; of {2 * smallest:,} rows, {100 * twice:.0f} points"
+        visible = gaps.visible_gap(n / 4, rate, n * 3 / 4, split.delta, level)
+        gap = "no gap at all" if visible is None else f"gaps from {100 * visible:.0f} points"
+        return (
+            f"With {n:,} held-out rows, a slice of a quarter of them would have shown {gap}: "
+            "slices may have been missed."
+        )
+    twice = gaps.visible_gap(2 * smallest, rate, n, split.delta, level)
+    larger = "" if twice is None else f"; of {2 * smallest:,} rows, {100 * twice:.0f} points"
     return (
-        f"The smallest slice that would have been seen: {smallest:,} of {n:,} confirm rows with "
-        f"{100 * target:.0f} points more {what} than the rest (80% power){more}. "
-        f"Below {smallest:,} rows, silence says little."
+        f"The smallest slice that would have been seen: {smallest:,} of {n:,} held-out rows with "
+        f"{100 * target:.0f} points more {bad} than the rest (80% power){larger}. "
+        f"Below {smallest:,} rows, slices may have been missed."
     )

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .blocks import Array
-from .confirm import scope_mask
 from .evaluation import Evaluation
+from .scope import rows_in_scope
 
 PAIR = "pair"  # two classes taken for each other
 
@@ -18,7 +18,7 @@ PAIR = "pair"  # two classes taken for each other
 def group_mask(evaluation: Evaluation, group: Mapping[str, Any]) -> Array:
     """(n,) bool: rows of a group, {"label": 3}, {"site": "a"} or {"pair": [3, 5]}; all of them where it is empty."""
     if PAIR not in group:
-        return scope_mask(evaluation, group)
+        return rows_in_scope(evaluation, group)
     return np.isin(np.asarray(evaluation.labels), group[PAIR]) & np.isin(
         np.asarray(evaluation.predictions), group[PAIR]
     )

@@ -1,4 +1,4 @@
-"""Are rows of one evaluation also in another? An id alone does not say: without given ids, all rows are numbered."""
+"""Whether rows of one evaluation are also in another. An id alone does not say: without ids, rows are numbered."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import numpy as np
 
 from .evaluation import Evaluation
 
-LOOKED_AT = 1000
+MAX_COMPARED = 1000
 
 
-def same_rows(one: Evaluation, other: Evaluation) -> int:
-    """How many of the first thousand shared ids have the same values too; 0 where most of them have not."""
-    _, mine, theirs = np.intersect1d(one.row_ids, other.row_ids, return_indices=True)
-    shared = [name for name in one.representations if name in other.representations]
-    if not len(mine) or not shared:
+def count_same_rows(first: Evaluation, second: Evaluation) -> int:
+    """How many of the first thousand shared ids have the same representation too; 0 where most of them have not."""
+    _, in_first, in_second = np.intersect1d(first.row_ids, second.row_ids, return_indices=True)
+    shared = [name for name in first.representations if name in second.representations]
+    if not len(in_first) or not shared:
         return 0
-    few = slice(0, LOOKED_AT)
-    a = np.asarray(one.representations[shared[0]][np.sort(mine[few])])
-    b = np.asarray(other.representations[shared[0]][theirs[few][np.argsort(mine[few])]])
-    same = int((a == b).all(axis=1).sum()) if a.shape == b.shape else 0
+    in_first = in_first[:MAX_COMPARED]
+    in_second = in_second[:MAX_COMPARED]
+    order = np.argsort(in_first)  # memory maps are read forwards
+    a = np.asarray(first.representations[shared[0]][in_first[order]])
+    b = np.asarray(second.representations[shared[0]][in_second[order]])
+    if a.shape != b.shape:
+        return 0
+    same = int((a == b).all(axis=1).sum())
     return same if same > len(a) / 2 else 0

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Array, Audit, Evaluation, Slice
-from ..core.confirm import scope_mask
+from ..core.scope import rows_in_scope
 
 FEWEST_TO_CHOOSE = 5  # members; with fewer, all rows choose, and the explanation says so
 
@@ -49,7 +49,7 @@ class View:
 def view_of(audit: Audit, found: Slice, tasks: Mapping[str, Evaluation]) -> View:
     """The view of one slice; in the reverse half of a cross-fit the two kinds of rows change places."""
     evaluation = tasks[found.task]
-    within = scope_mask(evaluation, found.rule.get("scope"))
+    within = rows_in_scope(evaluation, found.rule.get("scope"))
     searched = audit.discover if found.confirmed_on == "confirm" else ~audit.discover
     inside = found.members & within
     return View(found, evaluation, inside, within & ~inside, searched)

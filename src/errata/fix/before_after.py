@@ -10,7 +10,7 @@ import numpy as np
 from ..core import Array, Audit, Comparison, Evaluation, InputError, Plan, Slice
 from ..core.apply import apply
 from ..core.comparison import Group, measure
-from ..core.confirm import Settings, Trial
+from ..core.confirm import Settings, SplitTask
 from ..core.split import discover_mask
 from .targets import refuse_audited, target_slices
 
@@ -191,7 +191,7 @@ def _groups(audit: Audit, targets: list[Slice], before: Evaluation, after: Evalu
     later = dict(after.tasks())
     settings = Settings(tolerance=audit.settings.get("tolerance"))
     for task, _ in audit.overall:
-        trial = Trial(audited[task], audit.discover, settings)
+        trial = SplitTask(audited[task], audit.discover, settings)
         outcomes = (trial.outcome_of(earlier[task]), trial.outcome_of(later[task]))
         slices = [slice_ for slice_ in targets if slice_.task == task]
         inside = {slice_.id: weights[slice_.id] >= slice_.threshold for slice_ in slices}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..core import Audit, Evaluation, InputError, Slice
 from ..core.errors import unknown
-from ..core.same_rows import same_rows
+from ..core.same_rows import count_same_rows
 
 
 def target_slices(audit: Audit, ids: Sequence[str] | None) -> list[Slice]:
@@ -32,6 +32,6 @@ def refuse_audited(audit: Audit, rows: Evaluation, use: str) -> None:
 
     A slice was chosen because it fails on the audited rows, so a fix measured on them looks better than it is.
     """
-    shared = same_rows(audit.evaluation, rows)
+    shared = count_same_rows(audit.evaluation, rows)
     if shared:
         raise InputError(f"at least {shared} rows of the audit are also {use}; give rows that were not audited")

@@ -1,6 +1,6 @@
 """A hypothesis, as words or a condition, tested on the held-out rows of an audit.
 
-The test is the audit's own (`confirm.test_all`) at the audit's margin and level, the level divided by the number of
+The test is the audit's own (`confirm.confirm_all`) at the audit's margin and level, the level divided by the number of
 hypotheses tested so far. The level then holds for all of them together only if earlier results are adjusted to the
 new number (`adjust`): whoever stores the history should do so.
 """
@@ -19,7 +19,7 @@ from ..core import gaps
 from ..core.audit import Audit, Verdict
 from ..core.blocks import Array
 from ..core.captions import nearest_share
-from ..core.confirm import LARGEST_SHARE, Candidate, Settings, Trial, test_all
+from ..core.confirm import LARGEST_SHARE, Settings, SliceCandidate, SplitTask, confirm_all
 from ..core.errors import InputError, unknown
 from ..core.evaluation import Evaluation
 from ..core.references import compare, effective_rows, rest_reference
@@ -317,67 +317,67 @@ def run_test(
     """
     if hypotheses < 1:
         raise InputError(f"`hypotheses` counts this one too and must be at least 1; got {hypotheses}")
-    trial = _trial(audit, task, hypotheses)
-    condition = parse(text, trial.evaluation)
-    inside, nearest = _matching(condition, trial, search)
-    rows = inside & trial.confirm
+    split = _split(audit, task, hypotheses)
+    condition = parse(text, split.evaluation)
+    inside, nearest = _matching(condition, split, search)
+    rows = inside & split.confirm
     result = HypothesisResult(
         text=condition.text,
         condition=condition,
         task=task,
         hypotheses=hypotheses,
-        outcome=trial.outcome_name,
-        held_out=int(trial.confirm.sum()),
+        outcome=split.outcome_name,
+        held_out=int(split.confirm.sum()),
         n=int(rows.sum()),
         verdict="too few to tell",
         sentence="",
-        ids=trial.evaluation.row_ids[rows],
+        ids=split.evaluation.row_ids[rows],
         overlap=tuple(
-            Overlap(slice_.id, int((slice_.members & rows).sum()), int((slice_.members & trial.confirm).sum()))
+            Overlap(slice_.id, int((slice_.members & rows).sum()), int((slice_.members & split.confirm).sum()))
             for slice_ in audit.slices
         ),
         nearest_share=nearest,
     )
     if result.n == 0:
-        parts = () if nearest is not None else _parts(condition, trial)
+        parts = () if nearest is not None else _parts(condition, split)
         return replace(result, parts=parts, sentence=_none_matches(condition.text, parts))
     if condition.reads_outcome:
         return replace(result, verdict="not confirmed", reason="unconfirmable", sentence=UNCONFIRMABLE)
-    result = replace(result, **_measure(trial, inside, hypotheses))
+    result = replace(result, **_measure(split, inside, hypotheses))
     return replace(result, sentence=_sentence(result))
 
 
-def _trial(audit: Audit, task: str, hypotheses: int) -> Trial:
+def _split(audit: Audit, task: str, hypotheses: int) -> SplitTask:
     tasks = dict(audit.evaluation.tasks())
     if task not in tasks:
         raise unknown("task", task, tasks)
     names = ("alpha", "run", "delta", "tolerance")
     settings = Settings(**{name: audit.settings[name] for name in names if name in audit.settings})
-    return Trial(tasks[task], audit.discover, replace(settings, alpha=settings.level / hypotheses, run=1))
+    return SplitTask(tasks[task], audit.discover, replace(settings, alpha=settings.level / hypotheses, run=1))
 
 
-def _matching(condition: Condition, trial: Trial, search: Search | None) -> tuple[Array, float | None]:
+def _matching(condition: Condition, split: SplitTask, search: Search | None) -> tuple[Array, float | None]:
     """(n,) bool, and the share of rows that is near where nearness decides."""
     if search is None or not isinstance(condition.meaning, WordQuery):
-        return condition.mask(trial.evaluation), None
+        return condition.mask(split.evaluation), None
     similarity = np.asarray(search(condition.text), dtype=np.float64)
-    if similarity.shape != (len(trial.evaluation),) or not np.isfinite(similarity).all():
+    if similarity.shape != (len(split.evaluation),) or not np.isfinite(similarity).all():
         raise InputError(f"`search` must give one finite similarity a row; got shape {similarity.shape}")
-    share, cut = nearest_share(similarity[trial.discover], trial.outcome[trial.discover])
+    share, cut = nearest_share(similarity[split.discover], split.outcome[split.discover])
     return similarity >= cut, share
 
 
-def _measure(trial: Trial, inside: Array, hypotheses: int) -> dict[str, Any]:
+def _measure(split: SplitTask, inside: Array, hypotheses: int) -> dict[str, Any]:
     """The numbers of a hypothesis that some held-out row matches."""
-    within = inside[trial.confirm]
-    outcome = trial.outcome[trial.confirm]
+    within = inside[split.confirm]
+    outcome = split.outcome[split.confirm]
     bad = outcome[within]
     n = int(within.sum())
     rate = float(bad.mean())
     groups = None
     effective: float = n
-    if trial.evaluation.groups is not None:
-        groups = trial.evaluation.groups[trial.confirm]
+    if split.evaluation.groups is not None:
+        groups = split.evaluation.groups[split.confirm]
         effective = effective_rows(bad, groups[within])
     counts = compare(rest_reference(len(within)), within, outcome, groups)
     facts: dict[str, Any] = {
@@ -385,20 +385,20 @@ def _measure(trial: Trial, inside: Array, hypotheses: int) -> dict[str, Any]:
         "rate": rate,
         "interval": _rate_interval(rate, effective, hypotheses),
         "rest_n": len(within) - n,
-        "delta": trial.delta,
-        "evidence": Evidence(counts, effective, trial.settings.level * hypotheses, trial.decided),
+        "delta": split.delta,
+        "evidence": Evidence(counts, effective, split.settings.level * hypotheses, split.decided),
     }
     if counts is None:  # too few others to compare with
         return facts
-    (tested,) = test_all([(trial, Candidate("hypothesis", 0, inside.astype(np.float64), 0.5, {}))])
+    (tested,) = confirm_all([(split, SliceCandidate("hypothesis", 0, inside.astype(np.float64), 0.5, {}))])
     return facts | {
         "verdict": tested.verdict,
         "rest_rate": counts.b,
         "gap": counts.gap,
         "gap_interval": gaps.interval(counts, SIDE / hypotheses),
-        "p_value": tested.confirmed.p_value,
-        "power": tested.confirmed.power,
-        "rows_needed": tested.confirmed.rows_needed,
+        "p_value": tested.held_out.p_value,
+        "power": tested.held_out.power,
+        "rows_needed": tested.held_out.rows_needed,
         "beyond": tested.beyond,
         "explained_by": tested.explained_by,
     }
@@ -457,26 +457,26 @@ def _adjusted_verdict(evidence: Evidence, counts: gaps.Counts, delta: float, hyp
     }
 
 
-def _parts(condition: Condition, trial: Trial) -> tuple[Part, ...]:
+def _parts(condition: Condition, split: SplitTask) -> tuple[Part, ...]:
     """Why nothing matches: what each part matches alone, and the nearest to a part that matches nothing."""
     parts = []
     if isinstance(condition.meaning, WordQuery):
-        counts = condition.meaning.match_each(trial.evaluation)[trial.confirm].sum(axis=0).tolist()
-        known = [] if all(counts) else _vocabulary(trial.evaluation, trial.confirm)
+        counts = condition.meaning.match_each(split.evaluation)[split.confirm].sum(axis=0).tolist()
+        known = [] if all(counts) else _vocabulary(split.evaluation, split.confirm)
         for word, n in zip(condition.meaning.words, counts, strict=True):
             nearest = nearest_word(word, known) if n == 0 else None
             parts.append(Part(word, n, nearest))
         return tuple(parts)
     for predicate in condition.predicates:
-        n = int((predicate.match_rows(trial.evaluation).yes & trial.confirm).sum())
-        nearest = _nearest_value(predicate, trial) if n == 0 else None
+        n = int((predicate.match_rows(split.evaluation).yes & split.confirm).sum())
+        nearest = _nearest_value(predicate, split) if n == 0 else None
         parts.append(Part(predicate.text, n, nearest))
     return tuple(parts)
 
 
-def _nearest_value(predicate: Predicate, trial: Trial) -> str | None:
+def _nearest_value(predicate: Predicate, split: SplitTask) -> str | None:
     """The value of the held-out rows nearest to the first of a predicate."""
-    known = read_column(trial.evaluation, predicate.column).distinct(trial.confirm)
+    known = read_column(split.evaluation, predicate.column).distinct(split.confirm)
     if predicate.op == "!=" or not known:
         return None
     value = predicate.values[0]

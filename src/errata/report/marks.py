@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..core import Confirmed, Slice
+from ..core import HeldOutMeasure, Slice
 from ..core.gaps import wilson
 
 FORMS = {"confirmed": "", "not confirmed": "k-not", "too few to tell": "k-few"}
@@ -49,7 +49,7 @@ class Whisker:
     leaves_right: bool
 
 
-def whisker(found: Slice, seen: Confirmed, axis: Axis) -> Whisker:
+def whisker(found: Slice, seen: HeldOutMeasure, axis: Axis) -> Whisker:
     """The gap's interval is drawn from the rest's rate: how far it clears the diamond is the gap's lower end."""
     low, high = seen.rest_rate + seen.interval[0], seen.rest_rate + seen.interval[1]
     rest_low, rest_high = wilson(seen.rest_rate * seen.rest_n, seen.rest_n)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core import Confirmed, Overall, Slice
+from ..core import HeldOutMeasure, Overall, Slice
 from . import numbers
 
 ERROR = "error"  # `Overall.outcome` where an outcome is an error
@@ -26,7 +26,7 @@ def verdict(found: Slice, outcome: str) -> str:
     return " ".join(filter(None, [not_confirmed(found, found.confirm, outcome), found.reason]))
 
 
-def confirmed(seen: Confirmed, outcome: str) -> str:
+def confirmed(seen: HeldOutMeasure, outcome: str) -> str:
     share = f": {numbers.rate(seen.rate)}" if seen.n >= numbers.FEWEST_FOR_PERCENT else ""
     return (
         f"{numbers.out_of(seen.errors, seen.n)} confirm rows {_is_bad(outcome)}{share}, "
@@ -35,7 +35,7 @@ def confirmed(seen: Confirmed, outcome: str) -> str:
     )
 
 
-def not_confirmed(found: Slice, seen: Confirmed, outcome: str) -> str:
+def not_confirmed(found: Slice, seen: HeldOutMeasure, outcome: str) -> str:
     gap = f"in the confirm rows the gap is {numbers.points(seen.gap)} points ({numbers.interval(*seen.interval)})."
     if found.discover is None:
         return gap[0].upper() + gap[1:]
@@ -44,14 +44,14 @@ def not_confirmed(found: Slice, seen: Confirmed, outcome: str) -> str:
     return f"In the discover rows {share} {_was_bad(outcome)}; {gap}"
 
 
-def too_few(seen: Confirmed) -> str:
+def too_few(seen: HeldOutMeasure) -> str:
     rows = numbers.counted(seen.n, "confirm row")
     if seen.rows_needed is None:
         return f"{rows}; how many are needed cannot be said."
     return f"{rows}; at least {numbers.count(seen.rows_needed)} are needed."
 
 
-def rest_rate(seen: Confirmed) -> str:
+def rest_rate(seen: HeldOutMeasure) -> str:
     if seen.rest_n < numbers.FEWEST_FOR_PERCENT:
         return numbers.out_of(round(seen.rest_rate * seen.rest_n), seen.rest_n)
     return numbers.rate(seen.rest_rate)
@@ -81,7 +81,7 @@ def beyond(found: Slice) -> str:
     return f"{claim}; neither its class nor the model’s confidence could be compared with."
 
 
-def excess(found: Slice, seen: Confirmed, outcome: str) -> str:
+def excess(found: Slice, seen: HeldOutMeasure, outcome: str) -> str:
     """Errors beyond what the rest's rate would give; on the easy side, errors that were spared."""
     point, low, high = (numbers.whole(value) for value in seen.excess)
     what = "errors" if outcome == ERROR else outcome.replace("loss", "losses", 1)
@@ -160,7 +160,7 @@ def level(settings: Mapping[str, Any]) -> str:
     return f"{100 * (1 - 2 * spent):.3g}%, simultaneous"
 
 
-def whisker(found: Slice, seen: Confirmed, outcome: str) -> str:
+def whisker(found: Slice, seen: HeldOutMeasure, outcome: str) -> str:
     """What a dot and whisker shows, for those who do not see it."""
     what = "wrong" if outcome == ERROR else f"with a {outcome}"
     return (

@@ -15,7 +15,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..core import Array, Audit, Confirmed, ErrataError, Explanation, Found, InputError, Overall, Slice, State
+from ..core import (
+    Array,
+    Audit,
+    ErrataError,
+    Explanation,
+    HeldOutMeasure,
+    InputError,
+    Overall,
+    SearchMeasure,
+    Slice,
+    State,
+)
 from ..core.audit import SCHEMA
 from . import rows, tensors
 
@@ -208,8 +219,8 @@ def _slice(item: dict[str, Any], weights: Array) -> Slice:
     return Slice(
         **_tuples(item),
         weights=weights,
-        discover=Found(**found) if found else None,
-        confirm=Confirmed(**_tuples(confirmed)) if confirmed else None,
+        discover=SearchMeasure(**found) if found else None,
+        confirm=HeldOutMeasure(**_tuples(confirmed)) if confirmed else None,
         explanations=explanations,
     )
 

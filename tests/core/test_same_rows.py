@@ -3,7 +3,7 @@
 import numpy as np
 
 from errata.core import Evaluation
-from errata.core.same_rows import same_rows
+from errata.core.same_rows import count_same_rows
 
 
 def rows(X, ids) -> Evaluation:
@@ -13,18 +13,18 @@ def rows(X, ids) -> Evaluation:
 def test_shared_rows_are_counted_whatever_their_order():
     X = np.arange(20.0).reshape(10, 2)
     one, other = rows(X, np.arange(10)), rows(X[::-1][:4], np.arange(10)[::-1][:4])
-    assert same_rows(one, other) == same_rows(other, one) == 4
+    assert count_same_rows(one, other) == count_same_rows(other, one) == 4
 
 
 def test_equal_numbers_of_other_rows_are_no_overlap():
     """Rows are numbered from 0 where nobody names them; a few may have equal values by chance."""
     X, Y = np.arange(20.0).reshape(10, 2), -np.arange(20.0).reshape(10, 2)
     Y[3] = X[3]
-    assert same_rows(rows(X, np.arange(10)), rows(Y, np.arange(10))) == 0
+    assert count_same_rows(rows(X, np.arange(10)), rows(Y, np.arange(10))) == 0
 
 
 def test_without_a_common_representation_nothing_is_known():
     bare = Evaluation(losses=np.zeros(3), ids=np.arange(3))
-    assert same_rows(bare, bare) == 0
+    assert count_same_rows(bare, bare) == 0
     wide = rows(np.ones((3, 5)), np.arange(3))
-    assert same_rows(wide, rows(np.ones((3, 4)), np.arange(3))) == 0
+    assert count_same_rows(wide, rows(np.ones((3, 4)), np.arange(3))) == 0
