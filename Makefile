@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 DEMO := demo-audit
 
-.PHONY: venv demo test lint browser bench clean
+.PHONY: venv demo test lint docs browser bench clean
 
 venv: $(VENV)/.stamp-test
 
@@ -25,10 +25,19 @@ demo: $(VENV)/.stamp-demo
 	rm -rf $(DEMO)
 	$(BIN)/errata demo -o $(DEMO)
 
+SPHINX := $(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs
+
 lint: $(VENV)/.stamp-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(SPHINX)
+
+# A warning is an error: a link to a page or heading that does not exist is one. Links to other sites are not followed.
+# `lint` builds the pages as they are committed; a test compares the generated ones with the code.
+docs: $(VENV)/.stamp-test
+	$(BIN)/python docs/generate.py
+	$(SPHINX)
 
 # Tests of the pages need a browser, and say so where they are skipped. One is installed where that is easy.
 browser:
@@ -51,4 +60,4 @@ bench: $(VENV)/.stamp-test
 	$(BIN)/python benchmarks/app.py
 
 clean:
-	rm -rf $(VENV) $(DEMO) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(DEMO) build .pytest_cache .mypy_cache .ruff_cache

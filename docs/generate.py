@@ -1,0 +1,468 @@
+"""Write the pages of docs/reference that the code itself says: commands, methods, Python names, audit.json.
+
+python docs/generate.py            write them
+python docs/generate.py --check    exit 1 where a page differs from what would be written
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib
+import inspect
+import re
+import sys
+import textwrap
+import tokenize
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+REFERENCE = Path(__file__).parent / "reference"
+NOTE = "<!-- Written by docs/generate.py; change the code, not this page. -->"
+
+ROOMS = {
+    "inputs": "Models, data and files into an Evaluation.",
+    "slicers": "Methods that find slices.",
+    "explain": "Explanations of a slice.",
+    "hypothesis": "A condition of one's own: parsed and tested.",
+    "people": "Annotations, decisions and their database.",
+    "fix": "Plans, and what they changed.",
+    "defuse": "Errors beyond the data.",
+    "draw": "Images of a direction or of a caption.",
+    "tensors": "Shared torch numerics.",
+    "train": "Small training loops.",
+    "store": "An Audit as a folder.",
+    "report": "An Audit as pages.",
+    "app": "Those pages served.",
+    "bench": "Benchmarks of the methods.",
+    "core": "The types that all of these share.",
+}
+
+TOP = {
+    "schema": "Name and version of this format.",
+    "origin": "Fingerprints of the audited `model`, `data` and `code`; null where not recorded.",
+    "fingerprint": "Of ids and outcomes: two audits with the same one look at the same rows.",
+    "settings": "What the audit ran with, see [settings](#settings).",
+    "overall": "All rows and the held-out rows, see [overall](#overall).",
+    "tasks": "The same for each label of a multi-label audit, with its name in `task`; else empty.",
+    "slices": "The slices in order of importance, see [slices](#slices).",
+    "silence": "What this audit could have missed, as a sentence.",
+    "explanations": "Explanations of the audit as a whole, see [explanations](#explanations).",
+    "null": "Reserved for an audit of shuffled outcomes; null.",
+}
+SETTINGS = {
+    "version": "Of Errata.",
+    "methods": "Names as they were given, `NAME` or `NAME:PRESET`.",
+    "options": "Options given for each method.",
+    "seed": "Of the search; it never moves the split.",
+    "level": "Chance of a false confirmation that this run spends; `alpha` at the first look at these rows.",
+    "crossfit": "Whether both halves were searched.",
+    "tested": "Slices tested: the number that the p-values are corrected for.",
+    "trained_on_these_rows": "`no` where training rows were given and none of them is here, else `not known`.",
+}
+SLICE = {
+    "discover": "On the search rows, see [discover](#discover).",
+    "confirm": "On the held-out rows, see [confirm](#confirm); null where nothing was measured.",
+    "explanations": "See [explanations](#explanations).",
+}
+
+
+# ---- words of the code
+
+
+def paragraph(text: str) -> str:
+    return " ".join(text.split())
+
+
+def cell(text: str) -> str:
+    return paragraph(text).replace("|", "\\|")
+
+
+def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
+    names = list(header)
+    lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
+    lines += ["| " + " | ".join(cell(value) for value in row) + " |" for row in rows]
+    return [*lines, ""]
+
+
+def sections_of(text: str) -> dict[str, str]:
+    """The numpydoc sections of a docstring: title -> what stands under its line of dashes."""
+    parts = re.split(r"^(\S[^\n]*)\n-{3,}$", text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], map(inspect.cleandoc, parts[2::2]), strict=True))
+
+
+def listed_words(text: str) -> dict[str, str]:
+    """What the sections Parameters and Attributes say of each name."""
+    words = {}
+    sections = sections_of(text)
+    for title in ("Parameters", "Attributes"):
+        for entry in re.split(r"\n(?=\S)", sections.get(title, "")):
+            head, _, body = entry.partition("\n")
+            for name in head.partition(":")[0].split(","):
+                words[name.strip("` ")] = paragraph(body)
+    return words
+
+
+def words_of(text: str, names: Iterable[str]) -> dict[str, str]:
+    """What a docstring says of each name, in a numpydoc section, or as `name: words`, also within a line."""
+    listed = listed_words(text)
+    if listed.keys() & set(names):
+        return {name: listed[name] for name in names if name in listed}
+    known = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
+    if not known:
+        return {}
+    one = rf"`{{0,2}}(?:{known})`{{0,2}}(?: \([^)\n]*\))?"
+    heads = list(
+        re.finditer(rf"(?:^|(?<=[.;\n])) *(?:- )?({one}(?:(?:,\s+| and ){one})*) ?:\s", text, flags=re.MULTILINE)
+    )
+    words: dict[str, str] = {}
+    for head, following in zip_longest(heads, heads[1:]):
+        until = len(text) if following is None else following.start()
+        body = re.split(r"\n\s*\n|\n\S[^\n]*\n-{3,}", text[head.end() : until])[0]
+        for name in re.findall(rf"\b(?:{known})\b", re.sub(r"\([^)]*\)", "", head.group(1))):
+            words.setdefault(name, paragraph(body).rstrip(";, "))
+    return words
+
+
+def prose_of(documented: Any) -> str:
+    return inspect.getdoc(documented) or ""
+
+
+def first_sentence(documented: Any) -> str:
+    text = paragraph(prose_of(documented).partition("\n\n")[0])
+    return re.split(r"(?<=[.!?]) (?=[A-Z`\"])", text)[0]
+
+
+def lead_of(text: str, words: Mapping[str, str]) -> str:
+    """The paragraphs of a docstring before the first that lists parameters, sections or examples."""
+    paragraphs = []
+    for part in text.split("\n\n"):
+        listed = any(re.match(rf"[`\- ]*{re.escape(name)}\b[^:\n]*: ", part.strip()) for name in words)
+        if listed or re.match(r"[^\n]*\n-{3,}", part) or part.lstrip().startswith(">>>"):
+            break
+        paragraphs.append(paragraph(part))
+    return "\n\n".join(paragraphs)
+
+
+def examples_of(text: str) -> list[str]:
+    """The `>>>` blocks of a docstring."""
+    blocks: list[list[str]] = []
+    inside = False
+    for line in text.splitlines():
+        if line.lstrip().startswith(">>>"):
+            if not inside:
+                blocks.append([])
+            inside = True
+        elif not line.strip():
+            inside = False
+        if inside:
+            blocks[-1].append(line)
+    return ["```pycon\n" + textwrap.dedent("\n".join(block)) + "\n```" for block in blocks]
+
+
+def comments_of(cls: type) -> dict[str, str]:
+    """What stands beside, above or below each field of a class in its source."""
+    source = textwrap.dedent(inspect.getsource(cls))
+    lines = source.splitlines()
+    comments = {}
+    for token in tokenize.generate_tokens(iter(source.splitlines(keepends=True)).__next__):
+        if token.type == tokenize.COMMENT:
+            comments[token.start[0]] = token.string.lstrip("# ").strip()
+    body = ast.parse(source).body[0].body
+    words = {}
+    for statement, following in zip_longest(body, body[1:]):
+        if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
+            continue
+        parts = [comments[line] for line in range(statement.lineno, statement.end_lineno + 1) if line in comments]
+        if not parts:
+            line = statement.lineno - 1
+            while line in comments and lines[line - 1].lstrip().startswith("#"):
+                parts.insert(0, comments[line])
+                line -= 1
+        if isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
+            parts.append(inspect.cleandoc(str(following.value.value)))
+        if parts:
+            words[statement.target.id] = paragraph(" ".join(parts))
+    return words
+
+
+def fields_of(cls: type) -> dict[str, tuple[str, str]]:
+    """name -> (type, words) of every field of a dataclass, inherited ones too."""
+    comments: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if dataclasses.is_dataclass(base):
+            names = [field.name for field in dataclasses.fields(base)]
+            comments |= comments_of(base) | words_of(prose_of(base), names)
+    return {field.name: (type_name(field.type), comments.get(field.name, "")) for field in dataclasses.fields(cls)}
+
+
+def type_name(annotation: Any) -> str:
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return re.sub(r"\b(?:\w+\.)+(?=\w)", "", text)
+
+
+def signature(name: str, thing: Any) -> str:
+    try:
+        found = inspect.signature(thing)
+    except (TypeError, ValueError):
+        return name
+    parameters = [p.replace(annotation=inspect.Parameter.empty) for p in found.parameters.values() if p.name != "self"]
+    text = str(found.replace(parameters=parameters, return_annotation=inspect.Signature.empty))
+    text = re.sub(r"<function (\w+) at 0x[0-9a-f]+>", r"\1", text).replace("<factory>", "...")
+    if len(name + text) <= 100:
+        return name + text
+    inner = [re.sub(r"<function (\w+) at 0x[0-9a-f]+>", r"\1", str(p)).replace("<factory>", "...") for p in parameters]
+    if any(p.kind is inspect.Parameter.KEYWORD_ONLY for p in parameters):
+        at = next(i for i, p in enumerate(parameters) if p.kind is inspect.Parameter.KEYWORD_ONLY)
+        inner.insert(at, "*")
+    return f"{name}(\n    " + ",\n    ".join(inner) + ",\n)"
+
+
+# ---- the command line
+
+
+def commands(command: Any, path: tuple[str, ...] = ("errata",)) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command and group of commands with the words that call it."""
+    yield path, command
+    for name, child in getattr(command, "commands", {}).items():
+        yield from commands(child, (*path, name))
+
+
+def root_command() -> Any:
+    """The whole tree of commands, as `errata` builds it."""
+    import typer
+
+    from errata.cli.audit import _add_others, app
+
+    if not any(group.name == "bench" for group in app.registered_groups):
+        _add_others()
+    return typer.main.get_command(app)
+
+
+def _default(parameter: Any) -> str:
+    default = parameter.default
+    if callable(default) or default is None or default in ((), [], "") or type(default).__name__ == "Sentinel":
+        return ""
+    if isinstance(default, bool):
+        names = [*parameter.opts, *parameter.secondary_opts]
+        return f"`{names[0 if default else 1]}`" if parameter.secondary_opts else ""
+    if isinstance(default, list | tuple):
+        return "`" + ",".join(map(str, default)) + "`"
+    return f"`{default}`"
+
+
+def _option_names(parameter: Any) -> str:
+    names = [*parameter.opts, *parameter.secondary_opts]
+    value = "" if parameter.is_flag else f" `{parameter.metavar or names[-1].lstrip('-').upper()}`"
+    return ", ".join(f"`{name}`" for name in names) + value
+
+
+def command_line() -> str:
+    lines = ["# Command line", "", NOTE, ""]
+    lines += ["Exit codes: 0 done; 1 a gate failed; 2 bad input (one sentence, nothing written).", ""]
+    for path, command in commands(root_command()):
+        lines += [f"## {' '.join(path)}", "", prose_of_command(command), ""]
+        if getattr(command, "commands", None):
+            inner = command.commands.items()
+            rows = ((f"`{' '.join((*path, name))}`", prose_of_command(child)) for name, child in inner)
+            lines += table(("command", ""), rows)
+        parameters = [p for p in command.params if p.name != "help"]
+        arguments = [p for p in parameters if p.param_type_name == "argument"]
+        options = [p for p in parameters if p.param_type_name == "option"]
+        if arguments or not getattr(command, "commands", None):
+            usage = " ".join([*path, *map(_metavar, arguments)])
+            lines += ["```text", usage + (" [OPTIONS]" if options else ""), "```", ""]
+        if arguments:
+            lines += table(("argument", ""), ((f"`{_metavar(p)}`", p.help or "") for p in arguments))
+        if options:
+            rows = ((_option_names(p), _required(p) or _default(p), p.help or "") for p in options)
+            lines += table(("option", "default", ""), rows)
+    return "\n".join(lines)
+
+
+def _required(parameter: Any) -> str:
+    return "required" if parameter.required else ""
+
+
+def _metavar(parameter: Any) -> str:
+    return str(parameter.metavar or parameter.name.upper())
+
+
+def prose_of_command(command: Any) -> str:
+    return paragraph(inspect.cleandoc(command.help or ""))
+
+
+# ---- methods
+
+
+def methods() -> str:
+    from errata.slicers import describe, registry
+
+    lines = ["# Methods and their options", "", NOTE, ""]
+    lines += [
+        "`errata audit --method NAME` runs a method, `NAME:as_published` as its paper has it. `--set NAME.OPTION=VALUE` "
+        "sets an option; in Python, `errata.audit(..., options={NAME: {OPTION: VALUE}})`. `errata methods` prints this "
+        "list. A preset is a set of options: an empty cell under `as_published` means that it does not differ.",
+        "",
+    ]
+    for entry in describe():
+        cls = registry()[entry["name"]]
+        text = prose_of(cls)
+        words = words_of(text, entry["options"]) | {"seed": "Seed of the search."}
+        needs = ", ".join(f"`{name}`" for name in entry["needs"]) or "nothing beyond rows"
+        presets = ", ".join(f"`{name}`" for name in entry["presets"])
+        lines += [f"## {entry['name']}", "", lead_of(text, words), "", f"Needs {needs}. Presets: {presets}.", ""]
+        lines += table(("option", "default", "`as_published`", ""), _options(entry, cls, words))
+    return "\n".join(lines)
+
+
+def _options(entry: Mapping[str, Any], cls: Any, words: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
+    recommended = cls.presets["recommended"]
+    published = cls.presets["as_published"]
+    for name, default in entry["options"].items():
+        usual = recommended.get(name, default)
+        differs = name in published and published[name] != usual
+        yield f"`{name}`", _json(usual), _json(published[name]) if differs else "", words.get(name, "")
+
+
+def _json(value: Any) -> str:
+    import json
+
+    return "`" + json.dumps(value) + "`"
+
+
+# ---- Python
+
+
+def python_names() -> str:
+    import errata
+
+    lines = ["# Python", "", NOTE, "", "What `import errata` offers, then the names of each room below it.", ""]
+    names = sorted(errata.__all__, key=str.lower)
+    functions = [name for name in names if not inspect.isclass(getattr(errata, name))]
+    classes = [name for name in names if inspect.isclass(getattr(errata, name))]
+    for title, members in (("Functions", functions), ("Classes", classes)):
+        lines += [f"## {title}", ""]
+        for name in members:
+            lines += _python_entry(f"errata.{name}", getattr(errata, name))
+    lines += ["## Rooms", "", "Imported from where they are: `from errata.explain import opponents`.", ""]
+    for room, words in sorted(ROOMS.items()):
+        module = importlib.import_module(f"errata.{room}")
+        offered = sorted(getattr(module, "__all__", ()), key=str.lower)
+        if offered:
+            lines += [f"### errata.{room}", "", words, ""]
+            lines += table(("name", ""), ((f"`{name}`", _one_line(getattr(module, name))) for name in offered))
+    return "\n".join(lines)
+
+
+def _one_line(thing: Any) -> str:
+    if inspect.ismodule(thing) or inspect.isclass(thing) or callable(thing):
+        return first_sentence(thing)
+    return ""
+
+
+def _python_entry(name: str, thing: Any) -> list[str]:
+    text = prose_of(thing)
+    fields = fields_of(thing) if dataclasses.is_dataclass(thing) else {}
+    parameters = {} if inspect.isclass(thing) else _parameters(thing)
+    words = words_of(text, fields or parameters)
+    lines = [f"### {name}", "", "```text", signature(name, thing), "```", "", lead_of(text, words), ""]
+    if fields:
+        lines += table(("field", "type", ""), ((f"`{key}`", f"`{kind}`", said) for key, (kind, said) in fields.items()))
+    elif words:
+        lines += table(("parameter", ""), ((f"`{key}`", words.get(key, "")) for key in parameters))
+    if inspect.isclass(thing):
+        lines += _members(thing)
+    for example in examples_of(text):
+        lines += [example, ""]
+    return lines
+
+
+def _parameters(thing: Any) -> dict[str, Any]:
+    return dict(inspect.signature(thing).parameters)
+
+
+def _members(cls: type) -> list[str]:
+    """Public methods and properties with a docstring."""
+    rows = []
+    for name, member in sorted(vars(cls).items()):
+        if name.startswith("_") or (dataclasses.is_dataclass(cls) and name in cls.__dataclass_fields__):
+            continue
+        inner = getattr(member, "__func__", getattr(member, "fget", getattr(member, "func", member)))
+        if inner is not None and callable(inner) and inner.__doc__:
+            called = "()" if inspect.isfunction(member) or isinstance(member, classmethod | staticmethod) else ""
+            rows.append((f"`{name}{called}`", first_sentence(inner)))
+    return table(("member", ""), rows) if rows else []
+
+
+# ---- audit.json
+
+
+def audit_json() -> str:
+    from errata.core.audit import Confirmed, Found, Overall, Slice
+    from errata.core.confirm import Settings
+
+    settings = {name: words for name, (_, words) in fields_of(Settings).items()}
+    overall = fields_of(Overall)
+    slice_ = {name: words for name, (_, words) in fields_of(Slice).items() if name != "weights"} | SLICE
+    lines = ["# audit.json", "", NOTE, ""]
+    lines += [
+        "What an audit found, as plain JSON; `Audit.to_json()` in Python. Keys are added in later versions, none is "
+        "renamed. `discover` means search rows and `confirm` means held-out rows.",
+        "",
+    ]
+    lines += _keys(TOP)
+    lines += ["## settings", "", *_keys(SETTINGS | settings)]
+    lines += ["## overall", "", *_keys({name: words for name, (_, words) in overall.items()})]
+    lines += ["## slices", "", *_keys(slice_)]
+    lines += ["### discover", "", lead_of(prose_of(Found), {}), "", *_keys(_words(Found))]
+    lines += ["### confirm", "", lead_of(prose_of(Confirmed), {}), "", *_keys(_words(Confirmed))]
+    lines += ["## explanations", "", *explanations()]
+    return "\n".join(lines)
+
+
+def _words(cls: type) -> dict[str, str]:
+    return {name: words for name, (_, words) in fields_of(cls).items()}
+
+
+def _keys(words: Mapping[str, str]) -> list[str]:
+    return table(("key", ""), ((f"`{name}`", text) for name, text in words.items()))
+
+
+def explanations() -> list[str]:
+    return []
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "command-line.md": command_line,
+    "methods.md": methods,
+    "python.md": python_names,
+    "audit-json.md": audit_json,
+}
+
+
+def written(page: str) -> str:
+    """A generated page as its file should be."""
+    return PAGES[page]().rstrip() + "\n"
+
+
+def main(arguments: list[str]) -> int:
+    stale = []
+    for page in PAGES:
+        path = REFERENCE / page
+        text = written(page)
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        stale.append(page)
+        if "--check" not in arguments:
+            path.write_text(text, encoding="utf-8")
+    if stale and "--check" in arguments:
+        sys.stderr.write(f"{', '.join(stale)}: not as the code has it; run `python docs/generate.py`\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
