@@ -302,7 +302,7 @@ def methods() -> str:
 
     lines = ["# Methods and their options", "", NOTE, ""]
     lines += [
-        "`errata audit --method NAME` runs a method, `NAME:as_published` as its paper has it. `--set NAME.OPTION=VALUE` "
+        "`errata audit --method NAME` runs a method, `NAME:as_published` as in its paper. `--set NAME.OPTION=VALUE` "
         "sets an option; in Python, `errata.audit(..., options={NAME: {OPTION: VALUE}})`. `errata methods` prints this "
         "list. A preset is a set of options: an empty cell under `as_published` means that it does not differ.",
         "",
@@ -401,7 +401,7 @@ def _members(cls: type) -> list[str]:
 
 
 def audit_json() -> str:
-    from errata.core.audit import Confirmed, Found, Overall, Slice
+    from errata.core.audit import HeldOutMeasure, Overall, SearchMeasure, Slice
     from errata.core.confirm import Settings
 
     settings = {name: words for name, (_, words) in fields_of(Settings).items()}
@@ -417,8 +417,8 @@ def audit_json() -> str:
     lines += ["## settings", "", *_keys(SETTINGS | settings)]
     lines += ["## overall", "", *_keys({name: words for name, (_, words) in overall.items()})]
     lines += ["## slices", "", *_keys(slice_)]
-    lines += ["### discover", "", lead_of(prose_of(Found), {}), "", *_keys(_words(Found))]
-    lines += ["### confirm", "", lead_of(prose_of(Confirmed), {}), "", *_keys(_words(Confirmed))]
+    lines += ["### discover", "", lead_of(prose_of(SearchMeasure), {}), "", *_keys(_words(SearchMeasure))]
+    lines += ["### confirm", "", lead_of(prose_of(HeldOutMeasure), {}), "", *_keys(_words(HeldOutMeasure))]
     lines += ["## explanations", "", *explanations()]
     return "\n".join(lines)
 
