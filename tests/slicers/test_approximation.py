@@ -11,7 +11,7 @@ from errata.core import Evaluation, MissingInput, Source, State
 from errata.slicers import Approximation, make, restore
 from errata.slicers.approximation import FEWEST_MEMBERS, ROWS_PER_COLUMN
 from errata.slicers.contract import BaseSlicer
-from errata.store import tensors
+from errata.store import arrays
 
 
 class Known(BaseSlicer):
@@ -183,8 +183,8 @@ def test_a_saved_state_answers_alike(name, tmp_path):
     ev, approximation = world(seed=3), approximated(world())
     state = approximation.to_state()
     assert state.name == "approximation"
-    tensors.write(tmp_path / "s.safetensors", state.arrays)
-    again = restore(State(name, json.loads(json.dumps(state.facts)), tensors.read(tmp_path / "s.safetensors")))
+    arrays.write(tmp_path / "s.safetensors", state.arrays)
+    again = restore(State(name, json.loads(json.dumps(state.facts)), arrays.read(tmp_path / "s.safetensors")))
     assert isinstance(again, Approximation)
     np.testing.assert_array_equal(again.membership(ev), approximation.membership(ev))
     np.testing.assert_array_equal(again.thresholds_, approximation.thresholds_)

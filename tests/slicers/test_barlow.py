@@ -10,7 +10,7 @@ from errata.core.scope import rows_in_scope
 from errata.slicers.barlow.slicer import Barlow, tree_statistics
 from errata.slicers.barlow.tree import grow, neighbour_information, threshold_information
 from errata.slicers.contract import build, knows_outcome
-from errata.store import tensors
+from errata.store import arrays
 
 PLANTED = 7
 
@@ -203,9 +203,9 @@ def test_values_that_were_not_seen_are_in_no_slice():
 def test_a_saved_slicer_gives_the_same_answers(group, preset, tmp_path):
     slicer = made(preset, group=group, delta=0.01, tau=0.01, features=5).fit(world(n=600))
     state = slicer.to_state()
-    tensors.write(tmp_path / "s.safetensors", state.arrays)
+    arrays.write(tmp_path / "s.safetensors", state.arrays)
     again = Barlow.from_state(
-        State(state.name, json.loads(json.dumps(state.facts)), tensors.read(tmp_path / "s.safetensors"))
+        State(state.name, json.loads(json.dumps(state.facts)), arrays.read(tmp_path / "s.safetensors"))
     )
     fresh = world(3)
     assert len(slicer.rules_) >= 1

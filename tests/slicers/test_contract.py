@@ -9,7 +9,7 @@ from errata.core import Evaluation, MissingInput, Source, State
 from errata.core.membership import thresholds
 from errata.slicers import SLICERS, make, registry, restore
 from errata.slicers.contract import BaseSlicer, Slicer, build, knows_outcome
-from errata.store import tensors
+from errata.store import arrays
 
 N, D, K = 600, 6, 3
 QUICK = {
@@ -109,9 +109,9 @@ def test_fitting_leaves_the_evaluation_alone(method):
 def test_save_and_load_gives_the_same_membership(method, tmp_path):
     slicer = fitted(method, evaluation())
     state = slicer.to_state()
-    tensors.write(tmp_path / "s.safetensors", state.arrays)
+    arrays.write(tmp_path / "s.safetensors", state.arrays)
     facts = json.loads(json.dumps(state.facts))
-    again = restore(State(state.name, facts, tensors.read(tmp_path / "s.safetensors")))
+    again = restore(State(state.name, facts, arrays.read(tmp_path / "s.safetensors")))
     np.testing.assert_array_equal(again.membership(evaluation(2)), slicer.membership(evaluation(2)))
     assert again.rules_ == tuple(facts["rules"])
 

@@ -20,7 +20,7 @@ from errata.slicers.directions.strength import (
     quarters,
     shuffled_halves,
 )
-from errata.store import tensors
+from errata.store import arrays
 
 GRID = np.geomspace(1e-6, 1, 7)
 QUICK = {"permutations": 0}
@@ -549,8 +549,8 @@ def test_the_same_seed_gives_the_same_bytes_and_a_saved_slicer_the_same_weights(
         k: v.tobytes() for k, v in b.to_state().arrays.items()
     }
     assert a.rules_ != other.rules_
-    tensors.write(tmp_path / "s.safetensors", a.to_state().arrays)
+    arrays.write(tmp_path / "s.safetensors", a.to_state().arrays)
     facts = json.loads(json.dumps(a.to_state().facts))
-    again = Directions.from_state(State(a.name, facts, tensors.read(tmp_path / "s.safetensors")))
+    again = Directions.from_state(State(a.name, facts, arrays.read(tmp_path / "s.safetensors")))
     np.testing.assert_array_equal(again.membership(planted(1)), a.membership(planted(1)))
     assert again.reads == a.reads

@@ -23,8 +23,7 @@ from errata.core import InputError, Origin
 from errata.core.blocks import RowView
 from errata.inputs import ImageArrays, Texts
 from errata.slicers import restore
-from errata.store import folder as folders
-from errata.store import tensors
+from errata.store import arrays, atomic, audits
 
 N, D = 240, 4
 METHODS = ("spotlight", "gmm", "confusion", "high-loss")
@@ -251,7 +250,7 @@ def test_the_safetensors_library_reads_our_files(kind: str, saved: Any) -> None:
     paths = sorted(folder.rglob("*.safetensors"))
     assert len(paths) >= 2
     for path in paths:
-        theirs, ours = safetensors.numpy.load_file(path), tensors.read(path)
+        theirs, ours = safetensors.numpy.load_file(path), arrays.read(path)
         assert set(theirs) == set(ours)
         for name in ours:
             same_bits(ours[name], theirs[name])
@@ -264,24 +263,24 @@ TYPES = ["f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?", 
 
 def test_every_type_and_shape_is_read_by_both(tmp_path: Path) -> None:
     values = np.arange(-6, 6).reshape(4, 3)
-    arrays: dict[str, Any] = {f"type {name}": values.astype(name) for name in TYPES}
-    arrays |= {"scalar": np.array(2.5), "empty": np.empty((0, 3)), "narrow": np.empty((3, 0), dtype=np.float32)}
-    arrays |= {"turned": values.T.astype(np.float64), "stepped": values[::2, ::-1].astype(np.float32)}
-    arrays["view"] = RowView(values.astype(np.float64), np.array([2, 0]))
-    tensors.write(tmp_path / "x.safetensors", arrays)
+    examples: dict[str, Any] = {f"type {name}": values.astype(name) for name in TYPES}
+    examples |= {"scalar": np.array(2.5), "empty": np.empty((0, 3)), "narrow": np.empty((3, 0), dtype=np.float32)}
+    examples |= {"turned": values.T.astype(np.float64), "stepped": values[::2, ::-1].astype(np.float32)}
+    examples["view"] = RowView(values.astype(np.float64), np.array([2, 0]))
+    arrays.write(tmp_path / "x.safetensors", examples)
     theirs = safetensors.numpy.load_file(tmp_path / "x.safetensors")
-    for ours in (tensors.read(tmp_path / "x.safetensors"), tensors.read(tmp_path / "x.safetensors", mapped=True)):
-        assert set(ours) == set(theirs) == set(arrays)
-        for name, array in arrays.items():
+    for ours in (arrays.read(tmp_path / "x.safetensors"), arrays.read(tmp_path / "x.safetensors", mapped=True)):
+        assert set(ours) == set(theirs) == set(examples)
+        for name, array in examples.items():
             same_bits(np.asarray(array), ours[name])
             same_bits(ours[name], theirs[name])
 
 
 def test_what_the_library_writes_is_read_here(tmp_path: Path) -> None:
-    arrays = {"a": np.arange(6.0).reshape(2, 3), "b": np.array([True, False])}
-    safetensors.numpy.save_file(arrays, tmp_path / "x.safetensors", metadata={"who": "them"})
-    for name, array in tensors.read(tmp_path / "x.safetensors").items():
-        same_bits(arrays[name], array)
+    examples = {"a": np.arange(6.0).reshape(2, 3), "b": np.array([True, False])}
+    safetensors.numpy.save_file(examples, tmp_path / "x.safetensors", metadata={"who": "them"})
+    for name, array in arrays.read(tmp_path / "x.safetensors").items():
+        same_bits(examples[name], array)
 
 
 @pytest.mark.parametrize(
@@ -296,17 +295,17 @@ def test_a_broken_header_is_told_before_it_is_read(start: bytes, words: str, tmp
     """As a ValueError, of which everyone who opens such a file makes a sentence."""
     (tmp_path / "x.safetensors").write_bytes(start)
     with pytest.raises(ValueError, match=words):
-        tensors.read(tmp_path / "x.safetensors")
+        arrays.read(tmp_path / "x.safetensors")
 
 
 # --- whole or not at all -------------------------------------------------------------------------------------
 
 DEATHS = {
-    "before the first file": ("errata.store.folder.json", "dumps", 0),
-    "at the memberships": ("errata.store.folder.pq", "write_table", 0),
-    "at the rows": ("errata.store.rows.pq", "write_table", 1),
-    "at the first slicer": ("errata.store.tensors", "write", 0),
-    "at the representations": ("errata.store.tensors", "write", 1),
+    "before the first file": ("errata.store.audits.json", "dumps", 0),
+    "at the memberships": ("errata.store.audits.pq", "write_table", 0),
+    "at the rows": ("errata.store.evaluations.pq", "write_table", 1),
+    "at the first slicer": ("errata.store.arrays", "write", 0),
+    "at the representations": ("errata.store.arrays", "write", 1),
     "at the report": ("pathlib.Path", "write_text", 3),
     "before it is on disk": ("os", "fsync", 2),
     "before the rename": ("os", "rename", 0),
@@ -317,7 +316,7 @@ KILLER = """
 import importlib, json, os, pathlib, signal, sys, time
 import errata
 from errata import store
-from errata.store import folder, tensors
+from errata.store import arrays, atomic, audits
 
 source, target = sys.argv[1], pathlib.Path(sys.argv[2])
 deaths, shares = json.loads(sys.argv[3]), json.loads(sys.argv[4])
@@ -341,7 +340,7 @@ def die_at(place, name, calls):
     setattr(thing, name, fatal)
 
 def slowly():
-    for thing, name in ((folder.pq, "write_table"), (tensors, "write"), (folder, "_flush")):
+    for thing, name in ((audits.pq, "write_table"), (arrays, "write"), (atomic, "_flush")):
         def slow(*args, real=getattr(thing, name), **kwargs):
             time.sleep(0.04)
             return real(*args, **kwargs)
@@ -422,7 +421,7 @@ def test_killed_at_any_moment_it_leaves_no_folder(saved: Any, tmp_path: Path) ->
 
 
 ERRORS = [RuntimeError("broken"), OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt(), MemoryError()]
-PLACES = [(tensors, "write"), (folders.pq, "write_table"), (folders, "_flush"), (os, "rename")]
+PLACES = [(arrays, "write"), (audits.pq, "write_table"), (atomic, "_flush"), (os, "rename")]
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
@@ -452,7 +451,7 @@ def test_parents_that_hold_something_else_stay(saved: Any, tmp_path: Path, monke
         (tmp_path / "new" / "mine.txt").touch()
         raise RuntimeError
 
-    monkeypatch.setattr(folders, "_flush", fail)
+    monkeypatch.setattr(atomic, "_flush", fail)
     with pytest.raises(RuntimeError):
         store.save(audit, tmp_path / "new" / "audit")
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["mine.txt"]
@@ -489,11 +488,11 @@ def test_nothing_is_overwritten(saved: Any, tmp_path: Path) -> None:
 
 
 def test_a_file_is_whole_or_absent_too(tmp_path: Path) -> None:
-    with contextlib.suppress(RuntimeError), store.whole_file(tmp_path / "new" / "x.parquet") as partial:
+    with contextlib.suppress(RuntimeError), store.atomic_file(tmp_path / "new" / "x.parquet") as partial:
         partial.write_text("half")
         raise RuntimeError
     assert list(tmp_path.iterdir()) == []
-    with store.whole_file(tmp_path / "x.parquet") as partial:
+    with store.atomic_file(tmp_path / "x.parquet") as partial:
         partial.write_text("whole")
         assert not (tmp_path / "x.parquet").exists()
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"x.parquet": "whole"}

@@ -72,7 +72,7 @@ def audit(
     from ..core.confirm import Settings
     from ..inputs import read, read_texts
 
-    store.check_target(output)
+    store.check_output(output)
     captions = None if texts is None else read_texts(texts)
     methods = [name for given in method for name in given.split(",") if name]
     if method:
@@ -113,7 +113,7 @@ def demo(
     from ..core.errors import unknown
     from .examples import EXAMPLES, answer
 
-    store.check_target(output)
+    store.check_output(output)
     if example not in EXAMPLES:
         raise unknown("example", example, EXAMPLES)
     with progress_bar() as progress:
@@ -141,12 +141,12 @@ def apply(
 
     if fail_on is not None and not 0 <= fail_on <= 1:
         raise InputError(f"`--fail-on` takes a share of the rows from 0 to 1; got {fail_on}")
-    store.check_file_target(output)
+    store.check_parquet_output(output)
     found = store.load(folder, slicers.restore, read)
     rows = read(source)
     weights = workflow.apply(found, rows)
-    with store.whole_file(output) as partial:
-        pq.write_table(store.weights_table(rows.row_ids, weights), partial)
+    with store.atomic_file(output) as partial:
+        pq.write_table(store.membership_table(rows.row_ids, weights), partial)
     shares = {s.id: float((weights[s.id] >= s.threshold).mean()) for s in found.slices if s.id in weights}
     for item in found.slices:
         if item.id in shares:

@@ -29,7 +29,7 @@ def weights(
     from .. import fix, store
     from ..inputs import read
 
-    store.check_file_target(output)
+    store.check_parquet_output(output)
     found = _load(folder)
     _finish(fix.plan_weights(found, read(train), factor, slices=slices or None), output)
 
@@ -48,7 +48,7 @@ def select(
     from .. import fix, store
     from ..inputs import read
 
-    store.check_file_target(output)
+    store.check_parquet_output(output)
     found, way = _load(folder), by
     plan = fix.plan_selection(found, read(pool), per_class, slices=slices or None, by=way, seed=seed)  # type: ignore[arg-type]  # a wrong one is refused by name
     _finish(plan, output)
@@ -66,7 +66,7 @@ def prompts(
     """Have pictures drawn from the captions of a slice."""
     from .. import fix, store
 
-    store.check_file_target(output)
+    store.check_parquet_output(output)
     found = _load(folder)
     plan = fix.plan_prompts(found, count, captions=captions, side=side, slices=slices or None)  # type: ignore[arg-type]  # likewise
     _finish(plan, output)
@@ -86,11 +86,11 @@ def recheck(
     from ..inputs import read
 
     if output is not None:
-        store.check_target(output)
+        store.check_output(output)
     comparison = fix.recheck(_load(folder), read(before), read(after), slices=slices or None, alpha=alpha)
     text = json.dumps(comparison.to_json(), indent=1)
     if output is not None:
-        with store.whole_file(output) as partial:
+        with store.atomic_file(output) as partial:
             partial.write_text(text + "\n")
     if as_json:
         typer.echo(text)

@@ -126,7 +126,7 @@ def export_annotations(
     """Write all that people said, as JSON or as a folder of parquet tables."""
     from .. import store
 
-    store.check_target(output)
+    store.check_output(output)
     with _records(folder, database) as records:
         if output.suffix == ".json":
             records.export_json(output)

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core import InputError, State
-from ..store import tensors
-from ..store.folder import check_target, whole, whole_file
+from ..store import arrays, atomic_file, atomic_folder, check_output
 
 ABOUT = "defuse.json"
 SCHEMA = "errata.defuse/2"
@@ -35,8 +34,8 @@ class Run:
         folder, later = Path(folder), json.loads(json.dumps(later or {}))
         told = json.loads(json.dumps({"schema": SCHEMA, **facts}))
         if not (folder / ABOUT).exists():
-            check_target(folder)
-            with whole(folder) as partial:
+            check_output(folder)
+            with atomic_folder(folder) as partial:
                 (partial / ABOUT).write_text(_json({**told, **later}), encoding="utf-8")
         run = cls(folder)
         for name in told:
@@ -64,23 +63,23 @@ class Run:
 
     def save(self, name: str, state: State) -> None:
         """Arrays first: the JSON says that the stage is done."""
-        with whole_file(self.folder / f"{name}.safetensors") as partial:
-            tensors.write(partial, state.arrays)
+        with atomic_file(self.folder / f"{name}.safetensors") as partial:
+            arrays.write(partial, state.arrays)
         self.write(name, {"name": state.name, "facts": dict(state.facts)})
 
     def load(self, name: str) -> State:
         told = self._told(name, BEGIN_ANEW)
         try:
-            return State(told["name"], told["facts"], tensors.read(self.folder / f"{name}.safetensors"))
+            return State(told["name"], told["facts"], arrays.read(self.folder / f"{name}.safetensors"))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"`{self.folder / name}.safetensors` cannot be read ({error}); {BEGIN_ANEW}") from error
 
     def picture(self, name: str, picture: bytes) -> None:
-        with whole_file(self.folder / name) as partial:
+        with atomic_file(self.folder / name) as partial:
             partial.write_bytes(picture)
 
     def text(self, name: str, text: str) -> Path:
-        with whole_file(self.folder / name) as partial:
+        with atomic_file(self.folder / name) as partial:
             partial.write_text(text, encoding="utf-8")
         return self.folder / name
 
@@ -90,7 +89,7 @@ def is_run(folder: str | Path) -> bool:
 
 
 def _write(path: Path, told: Any) -> None:
-    with whole_file(path) as partial:
+    with atomic_file(path) as partial:
         partial.write_text(_json(told), encoding="utf-8")
 
 

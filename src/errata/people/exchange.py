@@ -22,7 +22,6 @@ from sqlalchemy import Boolean, Column, Connection, Double, Integer, Table, sele
 from .. import store
 from ..core import InputError
 from ..core.errors import unknown
-from ..store.folder import whole
 from . import answers, curation
 from .entries import Annotation, Entry, as_json, iso
 from .schema import annotation_log, decisions, drawn, edits, hypotheses, slices
@@ -71,7 +70,7 @@ def export_json(connection: Connection, fingerprint: str, target: str | Path | I
     if not isinstance(target, str | Path):
         target.write(text)
         return
-    with store.whole_file(store.check_target(target)) as partial:
+    with store.atomic_file(store.check_output(target)) as partial:
         partial.write_text(text, encoding="utf-8")
 
 
@@ -79,7 +78,7 @@ def export_parquet(connection: Connection, fingerprint: str, folder: str | Path)
     """One file a table, in a folder that does not exist yet. Answers are JSON texts: parquet has one type a column."""
     lines = tables(connection)
     kinds = {table.name: table for table in LOGS} | {"answers": annotation_log}
-    with whole(store.check_target(folder)) as partial:
+    with store.atomic_folder(store.check_output(folder)) as partial:
         for name, table in kinds.items():
             pq.write_table(_arrow(lines[name], table, fingerprint), partial / f"{name}.parquet")
 

@@ -1,16 +1,18 @@
-"""An Audit as a folder of plain files: JSON, parquet, safetensors. Never pickle."""
+"""Audits and plans as plain files: JSON, parquet, safetensors. Never pickle."""
 
-from .folder import check_file_target, check_target, earlier_audits, load, save, weights_table, whole_file
+from .atomic import atomic_file, atomic_folder, check_output, check_parquet_output
+from .audits import earlier_audits, load, membership_table, save
 from .plans import load_plan, save_plan
 
 __all__ = [
-    "check_file_target",
-    "check_target",
+    "atomic_file",
+    "atomic_folder",
+    "check_output",
+    "check_parquet_output",
     "earlier_audits",
     "load",
     "load_plan",
+    "membership_table",
     "save",
     "save_plan",
-    "weights_table",
-    "whole_file",
 ]

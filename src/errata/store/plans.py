@@ -11,24 +11,24 @@ import pyarrow.parquet as pq
 
 from ..core import InputError, Plan, Prompt
 from ..core.plan import SCHEMA
-from . import rows
-from .folder import check_file_target, whole_file
+from .atomic import atomic_file, check_parquet_output
+from .evaluations import to_arrow
 
 KEY = b"errata.plan"
 
 
 def save_plan(plan: Plan, path: str | Path) -> Path:
     """Write a plan as a .parquet file that did not exist."""
-    path = check_file_target(path)
+    path = check_parquet_output(path)
     facts = {name: value for name, value in plan.to_json().items() if name != "prompts"}
-    with whole_file(path) as partial:
+    with atomic_file(path) as partial:
         pq.write_table(_table(plan).replace_schema_metadata({KEY: json.dumps(facts)}), partial)
     return path
 
 
 def _table(plan: Plan) -> pa.Table:
     if plan.kind != "prompts":
-        return pa.table({"id": rows.column_of(plan.ids), "weight": plan.weights})
+        return pa.table({"id": to_arrow(plan.ids), "weight": plan.weights})
     return pa.table({
         "text": pa.array([prompt.text for prompt in plan.prompts], pa.string()),
         "label": pa.array([prompt.label for prompt in plan.prompts], pa.int64()),

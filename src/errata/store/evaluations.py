@@ -1,4 +1,4 @@
-"""An Evaluation as a folder: outcomes and metadata in one table, representations and pictures beside it."""
+"""An Evaluation as a folder: outcomes and metadata in one table, representations and images beside it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..core import Array, Evaluation, InputError, Media, Origin, Source
-from . import tensors
+from . import arrays
 
 DISPLAY_PX = 256
 ARROW_UNITS = ("D", "s", "ms", "us", "ns")  # of dates
-PICTURES = "media.parquet"
+IMAGES = "media.parquet"
 COLUMNS = {"ids": "id", "labels": "label", "predictions": "prediction", "losses": "loss", "groups": "group"}
 
-Read = Callable[..., Evaluation]  # reads the file that a folder refers to
+ReadFile = Callable[..., Evaluation]  # reads the file that a folder refers to
 
 
 def save(folder: Path, evaluation: Evaluation, reference: Mapping[str, Any] | None) -> None:
@@ -36,9 +36,9 @@ def save(folder: Path, evaluation: Evaluation, reference: Mapping[str, Any] | No
     (folder / "evaluation.json").write_text(json.dumps(facts, indent=1) + "\n")
     pq.write_table(_table(evaluation, with_text=reference is None), folder / "rows.parquet")
     if reference is None:
-        tensors.write(folder / "representations.safetensors", evaluation.representations)
+        arrays.write(folder / "representations.safetensors", evaluation.representations)
         if evaluation.media is not None and evaluation.media.kind == "image":
-            _save_pictures(folder / PICTURES, evaluation.media)
+            _save_images(folder / IMAGES, evaluation.media)
 
 
 def _source_facts(source: Source) -> dict[str, Any]:
@@ -64,10 +64,10 @@ def _arrow(values: Array) -> pa.Array:
     if values.ndim == 2:
         flat = pa.array(_native(values).reshape(-1))
         return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
-    return column_of(values)
+    return to_arrow(values)
 
 
-def column_of(values: Array) -> pa.Array:
+def to_arrow(values: Array) -> pa.Array:
     """(n,) values as an arrow column; what arrow has no type for as text."""
     kind = values.dtype.kind
     if kind in "US":
@@ -84,17 +84,17 @@ def _native(values: Array) -> Array:
     return np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
 
 
-def _save_pictures(path: Path, media: Media, rows_a_group: int = 1000) -> None:
+def _save_images(path: Path, media: Media, rows_a_group: int = 1000) -> None:
     """Display-sized copies, a thousand at a time, so that the folder needs nothing else to be looked at."""
     schema = pa.schema([("image", pa.binary())])
     with pq.ParquetWriter(path, schema) as writer:
         for start in range(0, len(media), rows_a_group):
             rows = range(start, min(start + rows_a_group, len(media)))
-            pictures = pa.array([media.thumbnail(i, DISPLAY_PX) for i in rows], pa.binary())
-            writer.write_table(pa.table([pictures], schema=schema))
+            images = pa.array([media.thumbnail(i, DISPLAY_PX) for i in rows], pa.binary())
+            writer.write_table(pa.table([images], schema=schema))
 
 
-def load(folder: Path, read: Read | None = None) -> Evaluation:
+def load(folder: Path, read: ReadFile | None = None) -> Evaluation:
     """The evaluation of a saved audit; representations are memory maps. `read` reads a file that it refers to."""
     facts = json.loads((folder / "evaluation.json").read_text())
     if facts["reference"]:
@@ -106,7 +106,7 @@ def load(folder: Path, read: Read | None = None) -> Evaluation:
         **{name: columns[column] for name, column in COLUMNS.items() if column in columns},
         probs=columns.get("probs"),
         metadata=metadata,
-        representations=tensors.read(folder / "representations.safetensors", mapped=True),
+        representations=arrays.read(folder / "representations.safetensors", mapped=True),
         media=_media(folder, facts["media"], table),
         class_names=tuple(facts["class_names"]) if facts["class_names"] else None,
         task=facts["task"],
@@ -115,7 +115,7 @@ def load(folder: Path, read: Read | None = None) -> Evaluation:
     )
 
 
-def _referenced(reference: Mapping[str, Any], read: Read | None) -> Evaluation:
+def _referenced(reference: Mapping[str, Any], read: ReadFile | None) -> Evaluation:
     path = Path(reference["path"])
     if read is None or not path.exists():
         raise InputError(
@@ -158,23 +158,23 @@ class SavedTexts:
         return value
 
 
-class SavedPictures:
+class SavedImages:
     """Display copies of a saved audit, at most 256 pixels wide and high whatever is asked for."""
 
     kind: Literal["image", "text"] = "image"
 
-    def __init__(self, pictures: pa.ChunkedArray, index: Array):
-        self._pictures, self._index = pictures, index
+    def __init__(self, images: pa.ChunkedArray, index: Array):
+        self._images, self._index = images, index
 
     def __len__(self) -> int:
         return len(self._index)
 
-    def rows(self, index: Array) -> SavedPictures:
-        return SavedPictures(self._pictures, self._index[index])
+    def rows(self, index: Array) -> SavedImages:
+        return SavedImages(self._images, self._index[index])
 
     def thumbnail(self, i: int, px: int) -> bytes | None:
-        picture: bytes | None = self._pictures[int(self._index[i])].as_py()
-        return picture
+        image: bytes | None = self._images[int(self._index[i])].as_py()
+        return image
 
     def text(self, i: int) -> str | None:
         return None
@@ -184,6 +184,6 @@ def _media(folder: Path, kind: str | None, table: pa.Table) -> Media | None:
     if kind == "text":
         return SavedTexts(table.column("text").to_numpy(zero_copy_only=False))
     if kind == "image":
-        pictures = pq.read_table(folder / PICTURES, memory_map=True).column("image")
-        return SavedPictures(pictures, np.arange(len(pictures)))
+        images = pq.read_table(folder / IMAGES, memory_map=True).column("image")
+        return SavedImages(images, np.arange(len(images)))
     return None

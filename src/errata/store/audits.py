@@ -1,0 +1,194 @@
+"""An Audit as a folder, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..core import (
+    Array,
+    Audit,
+    ErrataError,
+    Explanation,
+    HeldOutMeasure,
+    InputError,
+    Overall,
+    SearchMeasure,
+    Slice,
+    State,
+)
+from ..core.audit import SCHEMA
+from . import arrays, evaluations
+from .atomic import atomic_folder, check_output
+
+
+def save(
+    audit: Audit, folder: str | Path, *, report: str | None = None, reference: Mapping[str, Any] | None = None
+) -> Path:
+    """Write an audit, and its report page, as a folder that does not exist yet.
+
+    Parameters
+    ----------
+    audit : Audit
+        What to write.
+    folder : path
+        Where to; it must not exist.
+    report : str, optional
+        The page, written as report.html.
+    reference : mapping, optional
+        The file that the evaluation came from (`path`, `metadata`, `foreign`): representations and media stay there.
+
+    Returns
+    -------
+    Path
+        The folder.
+    """
+    folder = check_output(folder)
+    with atomic_folder(folder) as partial:
+        text = json.dumps(audit.to_json(), indent=1, allow_nan=False, default=_plain)
+        (partial / "audit.json").write_text(text + "\n")
+        pq.write_table(_memberships(audit), partial / "memberships.parquet")
+        (partial / "slicers").mkdir()
+        for key, slicer in audit.slicers.items():
+            _save_slicer(partial / "slicers" / key, slicer.to_state())
+        evaluations.save(partial / "evaluation", audit.evaluation, reference)
+        if report is not None:
+            (partial / "report.html").write_text(report, encoding="utf-8")
+    return folder
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def _memberships(audit: Audit) -> pa.Table:
+    split = np.where(audit.discover, "discover", "confirm")
+    columns = {"id": audit.evaluation.row_ids, "split": split, **{s.id: s.weights for s in audit.slices}}
+    return pa.table({name: evaluations.to_arrow(values) for name, values in columns.items()})
+
+
+def membership_table(ids: Array, weights: Mapping[str, Array]) -> pa.Table:
+    """`id` and one column of weights a slice: what `errata apply` writes."""
+    return pa.table({"id": evaluations.to_arrow(ids), **weights})
+
+
+def _save_slicer(stem: Path, state: State) -> None:
+    facts = {"name": state.name, **state.facts}
+    stem.with_name(stem.name + ".json").write_text(json.dumps(facts, indent=1, default=_plain) + "\n")
+    arrays.write(stem.with_name(stem.name + ".safetensors"), state.arrays)
+
+
+def load(folder: str | Path, restore: Callable[[State], Any], read: evaluations.ReadFile | None = None) -> Audit:
+    """Read an audit from its folder.
+
+    Parameters
+    ----------
+    folder : path
+        What `save` wrote.
+    restore : callable
+        Makes a fitted slicer of its state.
+    read : callable, optional
+        Reads the file that an audit saved with a reference refers to.
+    """
+    folder = Path(folder)
+    facts = _facts(folder)
+    try:
+        return _load(folder, facts, restore, read)
+    except ErrataError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise InputError(f"`{folder}` is damaged ({type(error).__name__}: {reason}); run the audit again") from error
+
+
+def _load(
+    folder: Path, facts: dict[str, Any], restore: Callable[[State], Any], read: evaluations.ReadFile | None
+) -> Audit:
+    table = pq.read_table(folder / "memberships.parquet")
+    evaluation = evaluations.load(folder / "evaluation", read)
+    return Audit(
+        slices=tuple(_slice(item, table.column(item["id"]).to_numpy()) for item in facts["slices"]),
+        evaluation=evaluation,
+        discover=np.array(table.column("split").to_pylist()) == "discover",
+        overall=_overall(facts),
+        settings=facts["settings"],
+        silence=facts["silence"],
+        slicers={path.stem: restore(_state(path)) for path in sorted((folder / "slicers").glob("*.json"))},
+        explanations=tuple(_explanation(item) for item in facts["explanations"]),
+    )
+
+
+def _facts(folder: Path) -> dict[str, Any]:
+    path = folder / "audit.json"
+    if not path.is_file():
+        raise InputError(f"`{folder}` is not an audit: it has no audit.json; give the folder that `errata audit` wrote")
+    try:
+        facts: dict[str, Any] = json.loads(path.read_text())
+    except ValueError as error:
+        raise InputError(f"`{path}` is damaged ({error}); run the audit again") from error
+    schema = facts.get("schema") if isinstance(facts, dict) else None
+    if schema != SCHEMA:
+        raise InputError(f"`{path}` has the schema {schema!r}; this version reads {SCHEMA!r}; run the audit again")
+    return facts
+
+
+def _state(path: Path) -> State:
+    facts = json.loads(path.read_text())
+    return State(facts.pop("name"), facts, arrays.read(path.with_suffix(".safetensors")))
+
+
+def _slice(item: dict[str, Any], weights: Array) -> Slice:
+    facts = _tuples(item)
+    facts["weights"] = weights
+    facts["explanations"] = tuple(_explanation(e) for e in item["explanations"])
+    if item["discover"]:
+        facts["discover"] = SearchMeasure(**item["discover"])
+    if item["confirm"]:
+        facts["confirm"] = HeldOutMeasure(**_tuples(item["confirm"]))
+    return Slice(**facts)
+
+
+def _tuples(facts: dict[str, Any]) -> dict[str, Any]:
+    """JSON has lists where the audit has tuples."""
+    lists = {name: tuple(value) for name, value in facts.items() if isinstance(value, list)}
+    return {**facts, **lists}
+
+
+def _explanation(item: dict[str, Any]) -> Explanation:
+    return Explanation(item["kind"], {name: value for name, value in item.items() if name != "kind"})
+
+
+def _overall(facts: dict[str, Any]) -> tuple[tuple[str, Overall], ...]:
+    tasks = facts["tasks"] or [{"task": "", **facts["overall"]}]
+    return tuple((task.pop("task"), Overall(**_tuples(task))) for task in map(dict, tasks))
+
+
+def earlier_audits(fingerprint: str, folders: Iterable[Path], beside: Path) -> list[Path]:
+    """Folders with audits of the same rows and outcomes.
+
+    Parameters
+    ----------
+    fingerprint : str
+        Of the evaluation.
+    folders : iterable of path
+        Audits that the user names: an InputError where one cannot be read.
+    beside : path
+        The new audit's folder: what lies beside it is looked at too.
+    """
+    audits = {path: _facts(path) for path in {Path(folder).resolve() for folder in folders}}
+    parent = beside.absolute().parent
+    if parent.is_dir() and os.access(parent, os.R_OK):
+        for path in sorted(parent.iterdir()):
+            with suppress(InputError):  # a folder that is no readable audit was no look at the rows
+                audits.setdefault(path.resolve(), _facts(path))
+    return sorted(path for path, facts in audits.items() if facts.get("fingerprint") == fingerprint)
