@@ -28,8 +28,9 @@ import pandas as pd
 import errata
 from errata import Evaluation
 from errata.bench.tables import data_folder, decoded
+from errata.core.progress import silent
 from errata.core.split import discover_mask
-from errata.inputs.influence.head import SOURCE, HeadInfluence, Options
+from errata.inputs.influence.head import SOURCE, HeadInfluence, InfluenceOptions
 from errata.slicers.infembed.rule import InfembedRule
 from errata.slicers.infembed.slicer import Infembed
 
@@ -172,8 +173,8 @@ def batches(images: Array, labels: Array) -> list[tuple[Any, Any]]:
 
 def embedded(model: Any, mine: list[Any], theirs: list[Any], **options: Any) -> tuple[Evaluation, Evaluation]:
     """Test and training rows with influence embeddings; the Hessian is that of training rows."""
-    fitted = errata.inputs.influence(model, theirs, progress=False, **{"rows": None, **options})
-    test, train = (errata.collect(model, rows, influence=fitted, progress=False) for rows in (mine, theirs))
+    fitted = errata.inputs.fit_influence(model, theirs, progress=silent, **{"rows": None, **options})
+    test, train = (errata.collect(model, rows, influence=fitted, progress=silent) for rows in (mine, theirs))
     return test, train
 
 
@@ -191,7 +192,8 @@ def learnt_again(test: Evaluation, train: Evaluation, has: Array) -> list[list[s
     P, P_test = probs(np.ones(n, dtype=bool))
     a = Evaluation(labels=train.labels, probs=P, representations={"penultimate": X.astype(np.float32)})
     b = Evaluation(labels=test.labels, probs=P_test, representations={"penultimate": X_test.astype(np.float32)})
-    fitted = HeadInfluence.fit(a, Options(rank=X.shape[1] * P.shape[1], tolerance=1e-9, damping=DECAY, rows=None))
+    options = InfluenceOptions(rank=X.shape[1] * P.shape[1], tolerance=1e-9, damping=DECAY, rows=None)
+    fitted = HeadInfluence.fit(a, options)
     scores = fitted.transform(a).astype(np.float64) @ fitted.transform(b)[own].mean(axis=0) / n
     order, carriers = np.argsort(scores), np.flatnonzero(has)
     chosen = {
@@ -211,7 +213,7 @@ def learnt_again(test: Evaluation, train: Evaluation, has: Array) -> list[list[s
 def news(seeds: int, cache: Path) -> bool:
     """Opponents of slices of at most 40% accuracy are mislabelled at least twice as often as training rows at large."""
     test, train, mislabelled, damping = news_rows(cache)
-    fitted = HeadInfluence.fit(train, Options(damping=damping, rows=None))
+    fitted = HeadInfluence.fit(train, InfluenceOptions(damping=damping, rows=None))
     test, train = fitted.embed(test), fitted.embed(train)
     print(f"training rows mislabelled: {share(mislabelled)}; test rows right: {share(~test.errors)}")
     held = [news_slices(test, train, mislabelled, seed) for seed in range(seeds)]
@@ -285,7 +287,7 @@ def imagenet(seeds: int, cache: Path) -> bool:
     """A slice of at most 40% accuracy and at least 25 rows among those that were not searched, for each seed."""
     evaluation, factors = imagenet_rows(cache)
     discover = discover_mask(evaluation)
-    fitted = HeadInfluence.fit(evaluation.rows(discover), Options(steps=STEPS, rank=RANK, rows=None))
+    fitted = HeadInfluence.fit(evaluation.rows(discover), InfluenceOptions(steps=STEPS, rank=RANK, rows=None))
     evaluation, right = fitted.embed(evaluation), ~evaluation.errors
     print(f"searched: right {share(right[discover])}; others: right {share(right[~discover])}")
     options = {"accuracy": LOW, "size": LEAST, "depth": DEPTH}

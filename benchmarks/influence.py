@@ -27,8 +27,9 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from errata import collect
-from errata.inputs import HeadInfluence, influence
-from errata.inputs.influence.head import Options
+from errata.core.progress import silent
+from errata.inputs import HeadInfluence, fit_influence
+from errata.inputs.influence.head import InfluenceOptions
 from errata.train.resnet import Block, ResNet18
 
 LEAST = {"head": 30, "layers": 3}
@@ -136,9 +137,9 @@ def side_by_side(what: str) -> int:
 def head(model: nn.Module, rows: TensorDataset, steps: int, rank: int) -> tuple[float, np.ndarray]:
     """From cached features, as an audit has them; collecting them is printed beside it."""
     began = time.perf_counter()
-    evaluation = collect(model, DataLoader(rows, batch_size=1000), progress=False)
+    evaluation = collect(model, DataLoader(rows, batch_size=1000), progress=silent)
     collected = time.perf_counter()
-    embeddings = HeadInfluence.fit(evaluation, Options(steps=steps, rank=rank)).transform(evaluation)
+    embeddings = HeadInfluence.fit(evaluation, InfluenceOptions(steps=steps, rank=rank)).transform(evaluation)
     seconds = time.perf_counter() - collected
     print(f"ours: collecting {collected - began:.3f} s, then {seconds:.3f} s")
     return seconds, embeddings
@@ -147,8 +148,8 @@ def head(model: nn.Module, rows: TensorDataset, steps: int, rank: int) -> tuple[
 def whole(model: nn.Module, rows: TensorDataset, layers: list[str], steps: int, rank: int) -> tuple[float, np.ndarray]:
     began = time.perf_counter()
     loader = DataLoader(rows, batch_size=64)
-    fitted: Any = influence(model, loader, layers=layers, steps=steps, rank=rank, progress=False)
-    embeddings = fitted.transform(model, loader, progress=False)
+    fitted: Any = fit_influence(model, loader, layers=layers, steps=steps, rank=rank, progress=silent)
+    embeddings = fitted.transform(model, loader, progress=silent)
     return time.perf_counter() - began, embeddings
 
 
@@ -158,9 +159,10 @@ def large(device: str, n: int, px: int) -> int:
     model = ResNet18(outputs=1000, px=px).to(device)
     batches = [(torch.randn(250, 3, px, px), torch.randint(0, 1000, (250,))) for _ in range(n // 250)]
     began = time.perf_counter()
-    fitted: Any = influence(model, batches, layers=["fc", "stages.3"], device=device, memory=60 << 30, progress=False)
+    options = {"layers": ["fc", "stages.3"], "device": device, "memory": 60 << 30}
+    fitted: Any = fit_influence(model, batches, **options, progress=silent)
     middle = time.perf_counter()
-    embeddings = fitted.transform(model, batches, device=device, progress=False)
+    embeddings = fitted.transform(model, batches, device=device, progress=silent)
     end = time.perf_counter()
     print(f"{fitted.directions.shape[1]:,} parameters, {n} pictures of {px} px, P = 500, D = {embeddings.shape[1]}")
     print(f"factor {middle - began:.1f} s, embeddings {end - middle:.1f} s")

@@ -28,8 +28,8 @@ from .core.same_rows import count_same_rows
 from .core.split import discover_mask
 from .explain import explain as explain_audit
 from .inputs import read
-from .inputs.influence.head import NAME as INFLUENCE
-from .inputs.influence.head import with_influence
+from .inputs.influence import REPRESENTATION as INFLUENCE
+from .inputs.influence import add_influence
 from .report import to_html
 from .slicers import Approximation, Slicer, knows_outcome, make, registry, restore
 from .version import __version__
@@ -84,7 +84,7 @@ def audit(
     discover = discover_mask(evaluation, settings.share)
     _check_split(evaluation, discover)
     if any(_representation(method, options or {}) == INFLUENCE for method in methods):
-        evaluation, train = with_influence(evaluation, train, discover)
+        evaluation, train = add_influence(evaluation, train, discover)
     searches = list(_searches(evaluation, methods, discover, settings, crossfit))
     slicers: dict[str, Any] = {}
     family: list[tuple[_Search, SliceCandidate]] = []

@@ -18,6 +18,7 @@ from torch import nn  # noqa: E402  # only once torch is known to be there
 
 import errata  # noqa: E402
 from errata.core import Audit, InputError, Slice  # noqa: E402
+from errata.core.progress import silent  # noqa: E402
 from errata.explain import explain  # noqa: E402
 from errata.explain.thumbnails import PX as LARGEST  # noqa: E402
 from errata.explain.thumbnails import address, overlaid, upsampled  # noqa: E402
@@ -96,7 +97,7 @@ def study() -> Study:
     wrong = np.random.default_rng(5).random(N) < np.where((labels == 1) & patch, 0.85, 0.05)
     loader = [(prepared(torch.from_numpy(images[i : i + 100])), labels[i : i + 100]) for i in range(0, N, 100)]
     evaluation = errata.Evaluation(labels=labels, predictions=np.where(wrong, 1 - labels, labels))
-    evaluation = errata.inputs.add_features(evaluation, model, loader, progress=False)
+    evaluation = errata.inputs.add_features(evaluation, model, loader, progress=silent)
     return Study(images, patch, model, errata.audit(evaluation, methods=["barlow"]))
 
 

@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 from errata.core import InputError, MissingExtra
+from errata.core.progress import silent
 from errata.inputs import ClipSpace, ImageArrays, ImageBytes
 
 torch = pytest.importorskip("torch")
@@ -67,7 +68,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_pictures_and_texts_are_rows_of_length_one_in_one_space(folder: Path) -> None:
-    space = ClipSpace(folder, progress=False)
+    space = ClipSpace(folder, progress=silent)
     images, texts = space.images(pictures()), space.texts(TEXTS)
     assert images.shape == (7, 6)
     assert texts.shape == (4, 6)
@@ -83,13 +84,13 @@ def test_it_is_the_models_own_embedding(folder: Path) -> None:
     model, processor = CLIPModel.from_pretrained(folder).eval(), AutoProcessor.from_pretrained(folder)
     with torch.no_grad():
         said = model(**processor(text=TEXTS[:3], images=pictures(), return_tensors="pt", padding=True))
-    space = ClipSpace(folder, progress=False)
+    space = ClipSpace(folder, progress=silent)
     np.testing.assert_allclose(space.images(pictures()), said.image_embeds.numpy(), atol=1e-5)
     np.testing.assert_allclose(space.texts(TEXTS[:3]), said.text_embeds.numpy(), atol=1e-5)
 
 
 def test_batches_do_not_matter(folder: Path) -> None:
-    one, two = ClipSpace(folder, progress=False), ClipSpace(folder, batch=2, progress=False)
+    one, two = ClipSpace(folder, progress=silent), ClipSpace(folder, batch=2, progress=silent)
     np.testing.assert_allclose(one.images(pictures()), two.images(pictures()), atol=1e-5)
     np.testing.assert_allclose(one.texts(TEXTS), two.texts(TEXTS), atol=1e-5)
 
@@ -97,7 +98,7 @@ def test_batches_do_not_matter(folder: Path) -> None:
 def test_media_of_an_evaluation(folder: Path) -> None:
     """Grey and colour, rows taken out of order, pictures as they are and not their thumbnails."""
     pixels = np.random.default_rng(1).integers(0, 255, (5, PX, PX, 3), dtype=np.uint8)
-    space = ClipSpace(folder, progress=False)
+    space = ClipSpace(folder, progress=silent)
     opened = [Image.fromarray(each) for each in pixels]
     media = ImageArrays(pixels)
     np.testing.assert_array_equal(space.images(media), space.images(opened))
@@ -107,7 +108,7 @@ def test_media_of_an_evaluation(folder: Path) -> None:
 
 def test_a_missing_picture_is_named(folder: Path) -> None:
     with pytest.raises(InputError, match="the picture of row 1 is missing or broken"):
-        ClipSpace(folder, progress=False).images(ImageBytes([_png(pictures()[0]), b"no picture"]))
+        ClipSpace(folder, progress=silent).images(ImageBytes([_png(pictures()[0]), b"no picture"]))
 
 
 def _png(picture: Image.Image) -> bytes:
@@ -119,7 +120,7 @@ def _png(picture: Image.Image) -> bytes:
 
 
 def test_what_is_no_picture_or_text_is_refused(folder: Path) -> None:
-    space = ClipSpace(folder, progress=False)
+    space = ClipSpace(folder, progress=silent)
     with pytest.raises(InputError, match="takes media or a list of Pillow's pictures; got ndarray at row 0"):
         space.images([np.zeros((3, 3, 3))])
     with pytest.raises(InputError, match="there are no pictures"):
@@ -203,7 +204,7 @@ def test_open_clip_by_its_architecture_and_a_file(tmp_path: Path, open_clip: Any
     with pytest.raises(InputError, match="is not a file; with `architecture` give the file"):
         ClipSpace(weights, architecture="tiny")
     weights.touch()
-    space = ClipSpace(weights, architecture="tiny", batch=3, progress=False)
+    space = ClipSpace(weights, architecture="tiny", batch=3, progress=silent)
     assert open_clip.asked == [("tiny", str(weights))]
     images, texts = space.images(pictures()), space.texts(["banana", "fig"])
     np.testing.assert_allclose(np.linalg.norm(images, axis=1), 1, atol=1e-6)

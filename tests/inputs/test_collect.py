@@ -8,6 +8,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from errata.core import InputError
+from errata.core.progress import silent
 from errata.inputs import collect
 
 
@@ -29,7 +30,7 @@ def test_estimators_and_models():
     torch.set_num_threads(1)
     net = torch.nn.Linear(4, 2)
     loader = [(torch.eye(4), torch.tensor(y))]
-    assert collect(net, loader, progress=False).labels.tolist() == y
+    assert collect(net, loader, progress=silent).labels.tolist() == y
     with pytest.raises(InputError, match=r"collect\(model, loader\)"):
         collect(net)
 

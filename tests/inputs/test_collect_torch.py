@@ -8,6 +8,7 @@ from torch.nn import functional as F  # noqa: E402
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset  # noqa: E402
 
 from errata.core import InputError  # noqa: E402
+from errata.core.progress import silent  # noqa: E402
 from errata.inputs import from_torch  # noqa: E402
 from errata.tensors import state_fingerprint  # noqa: E402
 
@@ -42,7 +43,7 @@ def outputs(model):
 
 
 def collected(model, loader, **options):
-    return from_torch(model, loader, progress=False, **options)
+    return from_torch(model, loader, progress=silent, **options)
 
 
 def test_many_classes_match_torch(seed):
@@ -203,20 +204,19 @@ def test_convolution_head():
     assert np.allclose(ev.representations["penultimate"], expected, atol=1e-6)
 
 
-def test_named_layer_gives_its_output_under_its_name():
-    model, said = net(3), []
-    ev = collected(model, pairs(THREE), layer="0", say=said.append)
+def test_named_layer_gives_its_output_under_its_name(capsys):
+    model = net(3)
+    ev = from_torch(model, pairs(THREE), layer="0")
     with torch.no_grad():
         assert np.allclose(ev.representations["0"], model[0](X), atol=1e-6)
-    assert said == ["representation: the output of `0`"]
+    assert capsys.readouterr().err == "representation: the output of `0`\n"
     with pytest.raises(InputError, match="unknown layer `haed`; did you mean `head`"):
         collected(Keywords("dict"), pairs(THREE), layer="haed")
 
 
 def test_says_which_layer_was_taken_and_that_a_loader_shuffles(capsys):
-    said = []
-    collected(net(3), pairs(THREE), say=said.append)
-    assert said == ["representation: the input of the last linear layer, `3`"]
+    from_torch(net(3), pairs(THREE))
+    assert capsys.readouterr().err == "representation: the input of the last linear layer, `3`\n"
     from_torch(net(3), DataLoader(TensorDataset(X, THREE), shuffle=True))
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -224,6 +224,22 @@ def test_says_which_layer_was_taken_and_that_a_loader_shuffles(capsys):
     assert "shuffles" in captured.err
     collected(net(3), pairs(THREE))
     assert capsys.readouterr().err == ""
+
+
+def test_progress_rises_from_none_to_all_of_the_batches(capsys):
+    steps = []
+    from_torch(net(3), pairs(THREE), progress=lambda stage, share: steps.append((stage, share)))
+    shares = [share for stage, share in steps]
+    assert {stage for stage, share in steps} == {"collect"}
+    assert shares == [i / (len(shares) - 1) for i in range(len(shares))]
+    assert len(shares) == len(pairs(THREE)) + 1
+    assert capsys.readouterr().err == ""  # notes are for the terminal's bar
+
+
+def test_a_loader_without_a_length_has_no_share_until_its_end():
+    shares = []
+    from_torch(net(3), (batch for batch in pairs(THREE)), progress=lambda stage, share: shares.append(share))
+    assert shares == [0.0] * len(pairs(THREE)) + [1.0]
 
 
 def test_the_bar_shows_on_a_terminal_only(capsys, monkeypatch):
@@ -263,7 +279,7 @@ def test_memory_map(tmp_path, known):
     assert [p.name for p in tmp_path.iterdir()] == ["rows.npy"]
     with pytest.raises(InputError, match=r"`out` must end in \.npy"):
         collected(model, loader, out=tmp_path / "rows.bin")
-    with pytest.raises(InputError, match="make it first"):
+    with pytest.raises(InputError, match="create it first"):
         collected(model, loader, out=tmp_path / "no" / "rows.npy")
 
 

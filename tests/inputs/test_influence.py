@@ -13,7 +13,8 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 from errata import audit, collect  # noqa: E402
 from errata.core import InputError, State  # noqa: E402
-from errata.inputs import HeadInfluence, influence, load_influence, save_influence  # noqa: E402
+from errata.core.progress import silent  # noqa: E402
+from errata.inputs import HeadInfluence, fit_influence, load_influence, save_influence  # noqa: E402
 from errata.inputs.influence.layers import LayersInfluence  # noqa: E402
 from errata.slicers import Approximation  # noqa: E402
 from errata.tensors import MeanHessian  # noqa: E402
@@ -35,11 +36,12 @@ def pairs(size=16, inputs=X, labels=Y):
 
 
 def fit(model, loader, **options):
-    return influence(model, loader, progress=False, **options)
+    return fit_influence(model, loader, progress=silent, **options)
 
 
 def embeddings(fitted, model, loader):
-    return np.asarray(collect(model, loader, influence=fitted, progress=False).representations["influence"], np.float64)
+    evaluation = collect(model, loader, influence=fitted, progress=silent)
+    return np.asarray(evaluation.representations["influence"], np.float64)
 
 
 def row_losses(weights, inputs, labels):
@@ -163,7 +165,7 @@ def test_ten_leading_directions_are_captums(tmp_path, layers):
     theirs = peer.compute_intermediate_quantities(DataLoader(rows, batch_size=N)).detach().numpy()[:, ::-1]
     theirs = theirs[:, :10] * np.sqrt(N)
     fitted = fit(model, pairs(), layers=layers, steps=50, rank=20)
-    ours = fitted.transform(model, pairs(), progress=False)[:, :10]
+    ours = fitted.transform(model, pairs(), progress=silent)[:, :10]
     lengths = np.linalg.norm(ours, axis=0), np.linalg.norm(theirs, axis=0)
     cosines = np.abs((ours * theirs).sum(axis=0)) / lengths[0] / lengths[1]
     assert cosines.min() >= 0.99
@@ -249,7 +251,7 @@ def test_an_audit_measures_approximations_of_what_reads_the_label():
         trained_on(model, loader)
     for layers in (None, "all"):
         fitted = fit(model, loader, layers=layers)
-        evaluation = collect(model, pairs(100, inputs, labels), influence=fitted, progress=False)
+        evaluation = collect(model, pairs(100, inputs, labels), influence=fitted, progress=silent)
         assert set(evaluation.representations) == {"penultimate", "influence"}
         assert evaluation.source("influence").reads == {"label"}
         assert evaluation.source("influence").from_model
@@ -303,7 +305,7 @@ def test_a_loss_of_ones_own_is_not_saved(tmp_path):
     fitted = fit(model, pairs(), layers="2", loss=loss)
     again = load_influence(save_influence(fitted, tmp_path / "own.safetensors"))
     with pytest.raises(InputError, match=r"a loss of your own, which is not saved; set `\.loss` to it"):
-        again.transform(model, pairs(), progress=False)
+        again.transform(model, pairs(), progress=silent)
     again.loss = loss
     assert np.array_equal(embeddings(again, model, pairs()), embeddings(fitted, model, pairs()))
 
@@ -315,7 +317,7 @@ def test_other_weights_are_refused(layers):
     with torch.no_grad():
         model[0].weight[0, 0] += 1e-3
     with pytest.raises(InputError, match=r"fitted on other weights.*fit it again"):
-        collect(model, pairs(), influence=fitted, progress=False)
+        collect(model, pairs(), influence=fitted, progress=silent)
 
 
 def test_products_are_asked_for_once_a_step(monkeypatch):

@@ -14,8 +14,9 @@ from torch.nn import functional as F  # noqa: E402
 
 from errata import Evaluation, Source, collect  # noqa: E402
 from errata.core import InputError  # noqa: E402
-from errata.inputs import HeadInfluence, influence  # noqa: E402
-from errata.inputs.influence.head import Options, with_influence  # noqa: E402
+from errata.core.progress import silent  # noqa: E402
+from errata.inputs import HeadInfluence, fit_influence  # noqa: E402
+from errata.inputs.influence.head import InfluenceOptions, add_influence  # noqa: E402
 from errata.inputs.influence.layers import LayersInfluence  # noqa: E402
 
 torch.set_num_threads(1)
@@ -167,7 +168,7 @@ def exact(model, layer, labels, row_loss, damping=0.0, rows=slice(None), toleran
 
 
 def embedded(fitted, model, loader):
-    evaluation = collect(model, loader, influence=fitted, progress=False)
+    evaluation = collect(model, loader, influence=fitted, progress=silent)
     assert evaluation.source("influence") == Source(from_model=True, reads=frozenset({"label"}))
     return np.asarray(evaluation.representations["influence"])
 
@@ -185,9 +186,9 @@ def test_products_are_the_exact_influence(case, route, damping):
     torch.manual_seed(1)
     model = build()
     loader = batches(labels, "dicts" if case == "object" else "pairs")
-    fitted = influence(
+    fitted = fit_influence(
         model, loader, layers=None if route == "left out" else layer, loss=weighted if case == "own loss" else None,
-        damping=damping, progress=False,
+        damping=damping, progress=silent,
     )  # fmt: skip
     assert isinstance(fitted, HeadInfluence if closed and route == "left out" else LayersInfluence)
     embedding = embedded(fitted, model, loader)
@@ -202,7 +203,7 @@ def test_of_all_layers(case):
     model = build()
     _train(model, labels, row_loss)
     loader = batches(labels, "dicts" if case == "object" else "pairs")
-    fitted = influence(model, loader, layers="all", damping=0.01, progress=False)
+    fitted = fit_influence(model, loader, layers="all", damping=0.01, progress=silent)
     assert fitted.directions.shape[1] == sum(parameter.numel() for parameter in model.parameters())
     assert worst(embedded(fitted, model, loader), exact(model, "", labels, row_loss, 0.01)) < 1e-3
 
@@ -227,7 +228,7 @@ def test_one_logit_and_two_are_one_model(layers):
     for labels in (TWO, TWO.float(), TWO[:, None]):
         products = []
         for model in (one, two):
-            fitted = influence(model, batches(labels), layers=layers, progress=False)
+            fitted = fit_influence(model, batches(labels), layers=layers, progress=silent)
             embedding = embedded(fitted, model, batches(labels)).astype(np.float64)
             products.append(embedding @ embedding.T)
         assert np.abs(products[0] - products[1]).max() < 1e-4 * np.abs(products[0]).max()
@@ -237,7 +238,7 @@ def test_one_logit_and_two_are_one_model(layers):
 def test_shares_and_class_numbers_may_be_mixed(fit_on, embed):
     """As where training labels were smoothed and test labels are not. Labels do not bend this loss in the head."""
     model = net(3)
-    fitted = influence(model, batches(fit_on), layers="3", progress=False)
+    fitted = fit_influence(model, batches(fit_on), layers="3", progress=silent)
     assert worst(embedded(fitted, model, batches(embed)), exact(model, "3", embed, cross_entropy)) < 1e-3
 
 
@@ -247,23 +248,23 @@ def test_a_model_in_float64_is_computed_in_float64():
     with torch.no_grad():
         model[0].weight.copy_(torch.diag(torch.tensor([1.0, 0.3, 0.03, 0.003])))
     model, loader = model.double(), [(X.double(), labels)]
-    fitted = influence(model, loader, layers="1", tolerance=1e-8, progress=False)
+    fitted = fit_influence(model, loader, layers="1", tolerance=1e-8, progress=silent)
     assert fitted.values[-1] < 1e-5 * fitted.values[0]
     expected = exact(model, "1", labels, cross_entropy, tolerance=1e-8)
-    assert worst(fitted.transform(model, loader, progress=False), expected) < 1e-5
+    assert worst(fitted.transform(model, loader, progress=silent), expected) < 1e-5
 
 
 def test_only_the_rows_asked_for_give_the_curvature():
     model = net(3)
-    evaluation = collect(model, batches(THREE), progress=False)
-    options = Options(rows=15, seed=4)
-    rows = options.chosen(N)
+    evaluation = collect(model, batches(THREE), progress=silent)
+    options = InfluenceOptions(rows=15, seed=4)
+    rows = options.choose_rows(N)
     assert len(set(rows.tolist())) == 15
-    assert rows.tolist() != Options(rows=15, seed=5).chosen(N).tolist()
+    assert rows.tolist() != InfluenceOptions(rows=15, seed=5).choose_rows(N).tolist()
     found = HeadInfluence.fit(evaluation, options).transform(evaluation)
     assert worst(found, exact(model, "3", THREE, cross_entropy, rows=torch.tensor(rows))) < 1e-3
     for layers in (None, "3"):
-        fitted = influence(model, batches(THREE, size=10), layers=layers, rows=15, seed=1, progress=False)
+        fitted = fit_influence(model, batches(THREE, size=10), layers=layers, rows=15, seed=1, progress=silent)
         products = [
             worst(
                 embedded(fitted, model, batches(THREE)),
@@ -281,7 +282,7 @@ def _pairs_of_tens():
 
 def test_a_file_is_enough_where_the_last_layer_is_meant():
     model = net(3)
-    seen = collect(model, batches(THREE), progress=False)
+    seen = collect(model, batches(THREE), progress=silent)
     bare = Evaluation(
         labels=seen.labels,
         probs=np.asarray(seen.probs),
@@ -303,28 +304,28 @@ def test_a_file_is_enough_where_the_last_layer_is_meant():
 def test_blocks_of_rows_and_of_directions_change_nothing(monkeypatch):
     for k in (3, 9):
         model = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, k))
-        evaluation = collect(model, batches(THREE), progress=False)
+        evaluation = collect(model, batches(THREE), progress=silent)
         fitted = HeadInfluence.fit(evaluation)
         whole = fitted.transform(evaluation)
-        monkeypatch.setattr(sys.modules[HeadInfluence.__module__], "BLOCK", 70)
+        monkeypatch.setattr(sys.modules[HeadInfluence.__module__], "BLOCK_NUMBERS", 70)
         monkeypatch.setattr(sys.modules[HeadInfluence.__module__], "WIDE", 7)
         np.testing.assert_allclose(fitted.transform(evaluation), whole, atol=1e-5)
         monkeypatch.undo()
 
 
 @pytest.mark.parametrize("case", ["classes", "regression"])
-def test_with_influence_takes_the_curvature_of_training_rows_where_there_are_some(case):
+def test_add_influence_takes_the_curvature_of_training_rows_where_there_are_some(case):
     build, labels, row_loss, layer, _ = CASES[case]
     model = build()
     half = torch.arange(N) < 20
-    test, train = (collect(model, batches(labels, rows=rows), progress=False) for rows in (~half, half))
+    test, train = (collect(model, batches(labels, rows=rows), progress=silent) for rows in (~half, half))
     expected = exact(model, layer, labels, row_loss, rows=half)
-    given, taught = with_influence(test, train)
+    given, taught = add_influence(test, train)
     together = np.concatenate([taught.representations["influence"], given.representations["influence"]])
     assert worst(together, expected) < 1e-3
-    alone, none = with_influence(test, rows=np.arange(20) < 10)
+    alone, none = add_influence(test, rows=np.arange(20) < 10)
     first = (torch.arange(N) >= 20) & (torch.arange(N) < 30)
     assert none is None
     expected = exact(model, layer, labels, row_loss, rows=first)[20:, 20:]
     assert worst(alone.representations["influence"], expected) < 1e-3
-    assert with_influence(given, train) == (given, train)
+    assert add_influence(given, train) == (given, train)

@@ -11,7 +11,12 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 from errata import collect  # noqa: E402
 from errata.core import InputError  # noqa: E402
-from errata.inputs import HeadInfluence, influence  # noqa: E402
+from errata.core.progress import silent  # noqa: E402
+from errata.inputs import (  # noqa: E402
+    HeadInfluence,
+    fit_influence,
+    progress,
+)
 from errata.tensors import MeanHessian, RowProjections  # noqa: E402
 
 torch.set_num_threads(1)
@@ -31,11 +36,11 @@ def pairs(size=10, inputs=X, labels=Y):
 
 
 def fit(model, loader, **options):
-    return influence(model, loader, **{"layers": "all", "progress": False, **options})
+    return fit_influence(model, loader, **{"layers": "all", "progress": silent, **options})
 
 
 def rows(fitted, model, loader, **options):
-    return fitted.transform(model, loader, progress=False, **options)
+    return fitted.transform(model, loader, progress=silent, **options)
 
 
 class Killed(Exception):
@@ -172,19 +177,19 @@ def test_metadata_is_kept_from_the_model(layers):
     model = Takes()
     fitted = fit(model, Sites(), layers=layers, metadata="x-site")
     assert fitted.directions.tobytes() == fit(model, Dicts(), layers=layers).directions.tobytes()
-    evaluation = collect(model, Sites(), metadata=["x-site"], influence=fitted, progress=False)
+    evaluation = collect(model, Sites(), metadata=["x-site"], influence=fitted, progress=silent)
     assert evaluation.metadata["x-site"].tolist() == ["a"] * N
-    expected = collect(model, Dicts(), influence=fitted, progress=False).representations["influence"]
+    expected = collect(model, Dicts(), influence=fitted, progress=silent).representations["influence"]
     assert np.array_equal(evaluation.representations["influence"], expected)
 
 
 def test_a_loader_that_can_be_read_once_is_refused_where_it_is_read_twice():
     model = net()
     with pytest.raises(InputError, match=r"40 rows at first and 0 when it was read again; give one that can be read"):
-        collect(model, iter(pairs()), influence=fit(model, pairs()), progress=False)
+        collect(model, iter(pairs()), influence=fit(model, pairs()), progress=silent)
     head = fit(model, iter(pairs()), layers=None)  # once is enough to fit, and for the last layer
     assert isinstance(head, HeadInfluence)
-    assert len(collect(model, iter(pairs()), influence=head, progress=False)) == N
+    assert len(collect(model, iter(pairs()), influence=head, progress=silent)) == N
     assert fit(model, iter(pairs())).directions.tobytes() == fit(model, pairs()).directions.tobytes()
 
 
@@ -206,12 +211,12 @@ class Reshuffles:
 def test_a_loader_that_shuffles_is_refused_where_it_is_read_twice(labels):
     model = net()
     fitted = fit(model, pairs(10, X, labels))
-    assert len(collect(model, pairs(10, X, labels), influence=fitted, progress=False)) == N
+    assert len(collect(model, pairs(10, X, labels), influence=fitted, progress=silent)) == N
     with pytest.raises(InputError, match=r"another order when it was read again; give one that does not shuffle"):
-        collect(model, Reshuffles(labels), influence=fitted, progress=False)
+        collect(model, Reshuffles(labels), influence=fitted, progress=silent)
     shuffling = DataLoader(TensorDataset(X, labels), batch_size=10, shuffle=True)
     with pytest.raises(InputError, match="another order"):
-        collect(model, shuffling, influence=fitted, progress=False)
+        collect(model, shuffling, influence=fitted, progress=silent)
 
 
 def test_loaders_of_every_kind_give_the_same():
@@ -292,7 +297,7 @@ def test_the_model_is_left_as_it_was(monkeypatch, layers):
     before = condition(model)
     fitted = fit(model, pairs(), layers=layers, device="cpu")
     assert condition(model) == before
-    collect(model, pairs(), influence=fitted, progress=False)
+    collect(model, pairs(), influence=fitted, progress=silent)
     assert condition(model) == before
     if layers is None:
         return
@@ -334,13 +339,14 @@ def test_whole_batches_are_chosen_by_seed():
 
 
 def test_bars_are_drawn_on_a_terminal_only(capsys, monkeypatch):
-    fitted = influence(net(), pairs(), layers="all", steps=3)
+    monkeypatch.setattr(progress, "PAUSE", 0.0)
+    fitted = fit_influence(net(), pairs(), layers="all", steps=3)
     assert "curvature" not in capsys.readouterr().err
     monkeypatch.setenv("FORCE_COLOR", "1")  # what rich takes for a terminal
-    influence(net(), pairs(), layers="all", steps=3)
+    fit_influence(net(), pairs(), layers="all", steps=3)
     captured = capsys.readouterr()
     assert "curvature" in captured.err
-    assert "100%" in captured.err
+    assert "67%, 0:00 left" in captured.err
     assert captured.out == ""
     collect(net(), pairs(), influence=fitted)
     captured = capsys.readouterr()

@@ -12,6 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 import errata  # noqa: E402
 from errata.core import InputError  # noqa: E402
+from errata.core.progress import silent  # noqa: E402
 from errata.slicers.contract import knows_outcome  # noqa: E402
 
 torch.set_num_threads(1)
@@ -41,16 +42,16 @@ def loader(x: torch.Tensor = X, y: torch.Tensor = Y, batch: int = 5) -> DataLoad
 
 
 AUDITED, ROBUST = net(6, 0), net(9, 1)
-EVALUATION = errata.collect(AUDITED, loader(), progress=False)
+EVALUATION = errata.collect(AUDITED, loader(), progress=silent)
 
 
 def added(model=ROBUST, data=None, **options):
-    return errata.inputs.add_features(EVALUATION, model, loader() if data is None else data, progress=False, **options)
+    return errata.inputs.add_features(EVALUATION, model, loader() if data is None else data, progress=silent, **options)
 
 
 def test_the_features_are_those_of_the_model_and_the_outcome_stays_the_audited_models():
     ev = added()
-    own = errata.collect(ROBUST, loader(), progress=False).representations["penultimate"]
+    own = errata.collect(ROBUST, loader(), progress=silent).representations["penultimate"]
     assert list(ev.representations) == ["penultimate", "robust"]
     assert ev.representations["robust"].dtype == np.float32
     np.testing.assert_allclose(ev.representations["robust"], own, atol=1e-6)
@@ -81,12 +82,12 @@ def test_a_layer_by_name_and_inputs_scaled_in_another_way():
 def test_dict_batches_with_ids_and_metadata():
     parts = torch.arange(N).split(4)
     batches = [{"x": X[rows], "label": Y[rows], "id": rows, "site": ["a"] * len(rows)} for rows in parts]
-    evaluation = errata.collect(AUDITED, batches, metadata=["site"], progress=False)
-    ev = errata.inputs.add_features(evaluation, ROBUST, batches, metadata=["site"], progress=False)
+    evaluation = errata.collect(AUDITED, batches, metadata=["site"], progress=silent)
+    ev = errata.inputs.add_features(evaluation, ROBUST, batches, metadata=["site"], progress=silent)
     np.testing.assert_allclose(ev.representations["robust"], added().representations["robust"], atol=1e-6)
     wrong = [{**batch, "id": batch["id"] + (9 if i == 2 else 0)} for i, batch in enumerate(batches)]
     with pytest.raises(InputError, match="the loader's ids differ from the evaluation's, first in row 8"):
-        errata.inputs.add_features(evaluation, ROBUST, wrong, metadata=["site"], progress=False)
+        errata.inputs.add_features(evaluation, ROBUST, wrong, metadata=["site"], progress=silent)
 
 
 def test_a_file_holds_them_where_asked_and_nothing_is_left_of_half_a_run(tmp_path):

@@ -22,8 +22,8 @@ import numpy as np
 from ..core import Array, Evaluation, InputError, Source
 from ..core.errors import unknown
 from ..core.gaps import wilson
-from ..inputs.influence.head import NAME as INFLUENCE
-from ..inputs.influence.head import with_influence
+from ..inputs.influence import REPRESENTATION as INFLUENCE
+from ..inputs.influence import add_influence
 from ..slicers import make
 from . import metrics
 from .files import hold_one_exam, write, write_npz
@@ -357,7 +357,7 @@ def _judged(table: Table, path: Path, method: str, plan: Plan, options: Mapping[
     slicer = make(method, seed=plan.seed, options=options)
     given = evaluation(table, arrays, plan.own)
     if getattr(slicer, "representation", None) == INFLUENCE:
-        given, _ = with_influence(given, rows=~arrays["test"])
+        given, _ = add_influence(given, rows=~arrays["test"])
     scored = score(slicer, given, arrays["test"], arrays["slices"], top=plan.top, seed=plan.seed)
     found = {"options": dict(options), **asdict(scored)}
     write(file, json.dumps(found).encode())

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..core import Array, Evaluation, InputError
 from ..core.membership import fold, standing_out
-from ..inputs.influence.head import NAME, SOURCE, HeadInfluence, Options
+from ..inputs.influence import REPRESENTATION, SOURCE, HeadInfluence, InfluenceOptions
 from ..slicers import make
 from . import metrics
 from .files import hold_one_exam, write, write_npz
@@ -168,8 +168,8 @@ def _influence(model: Any, train: Array, exam: Exam) -> HeadInfluence:
     """Of the last layer, from training pictures: what InfEmbed's own replication used."""
     from ..train import outputs
 
-    options = Options(seed=exam.seed)
-    logits, penultimate = outputs(model, train[options.chosen(len(train))], device=exam.device)
+    options = InfluenceOptions(seed=exam.seed)
+    logits, penultimate = outputs(model, train[options.choose_rows(len(train))], device=exam.device)
     return HeadInfluence.fit(_positives(logits[:, 0], penultimate), options)  # labels do not bend the loss
 
 
@@ -203,7 +203,7 @@ def evaluation_of(path: Path) -> tuple[Evaluation, Array]:
         # Columns of unit size on average: the published Spotlight starts at tau = 1e-4 and is dark from the first
         # step where a row's squared length exceeds 1e4, as it does for networks trained from scratch.
         X *= np.sqrt(X.shape[1] / np.square(X, dtype=np.float64).sum(axis=1).mean())
-        evaluation = _positives(arrays["logits"], X).with_representation(NAME, arrays["influence"], SOURCE)
+        evaluation = _positives(arrays["logits"], X).with_representation(REPRESENTATION, arrays["influence"], SOURCE)
         return evaluation, arrays["blindspot"]
 
 

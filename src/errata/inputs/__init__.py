@@ -10,13 +10,14 @@ from typing import Any
 
 from ..core import Evaluation, InputError
 from ..core.errors import unknown
+from ..core.progress import silent
 from .bridge import Bridge
 from .clip import ClipSpace
 from .estimator import from_estimator
 from .files import read, read_texts
-from .influence.fitting import influence, load_influence, restore_influence, save_influence
-from .influence.head import HeadInfluence
+from .influence import HeadInfluence, add_influence, fit_influence, load_influence, restore_influence, save_influence
 from .media import ImageArrays, ImageBytes, ImagePaths, Texts
+from .progress import terminal_progress
 from .robust import add_features, feature_maps
 from .sentences import embed_captions
 from .tables import from_table, is_table
@@ -32,20 +33,23 @@ __all__ = [
     "ImagePaths",
     "Texts",
     "add_features",
+    "add_influence",
     "at_thresholds",
     "collect",
     "embed_captions",
     "f1_thresholds",
     "feature_maps",
+    "fit_influence",
     "from_estimator",
     "from_table",
     "from_torch",
-    "influence",
     "load_influence",
     "read",
     "read_texts",
     "restore_influence",
     "save_influence",
+    "silent",
+    "terminal_progress",
 ]
 
 

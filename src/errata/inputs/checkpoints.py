@@ -1,4 +1,4 @@
-"""Long work that may be killed: what is done lies in files that grow, and the next run goes on from them."""
+"""Checkpoints of long work that may be killed: files that grow with what is done, which the next run resumes from."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from ..core import Array, InputError
 from .outcomes import plain
 
 
-class KeptRows:
+class RowCheckpoint:
     """Rows of numbers in a file. Half a row that a killed run left is cut off."""
 
     def __init__(self, path: Path, columns: int, dtype: str = "float32"):
-        self._path, self._columns, self._dtype = path, columns, np.dtype(dtype).newbyteorder("<")
+        self._path = path
+        self._columns = columns
+        self._dtype = np.dtype(dtype).newbyteorder("<")
         path.touch()
         self.cut(path.stat().st_size // (self._dtype.itemsize * columns))
 
@@ -29,6 +31,7 @@ class KeptRows:
             file.truncate(count * self._dtype.itemsize * self._columns)
 
     def append(self, rows: Array) -> None:
+        """Write more rows (b, columns) behind the others."""
         with open(self._path, "ab") as file:
             file.write(np.ascontiguousarray(rows, dtype=self._dtype).tobytes())
         self.count += len(rows)
@@ -40,12 +43,13 @@ class KeptRows:
         return np.memmap(self._path, dtype=self._dtype, mode="r", shape=(self.count, self._columns))
 
 
-class KeptBatches:
-    """Rows of float32 made of a loader's batches, and what each batch was: another loader's are not taken."""
+class BatchCheckpoint:
+    """Rows of float32 computed from a loader's batches, with a fingerprint of each batch to recognise them by."""
 
     def __init__(self, folder: Path, columns: int):
-        self._folder, self._list = folder, folder / "batches.jsonl"
-        self._rows = KeptRows(folder / "rows.f32", columns)
+        self._folder = folder
+        self._list = folder / "batches.jsonl"
+        self._rows = RowCheckpoint(folder / "rows.f32", columns)
         self._done = _whole_lines(self._list)  # [rows, fingerprint] of each
         while sum(count for count, _ in self._done) > self._rows.count:
             self._done.pop()
@@ -53,54 +57,61 @@ class KeptBatches:
         self._list.write_text("".join(json.dumps(line) + "\n" for line in self._done))
 
     def find(self, i: int, batch: Any) -> Array | None:
-        """The rows of the i-th batch, where an earlier run made them."""
+        """The rows of the i-th batch, where an earlier run computed them."""
         if i >= len(self._done):
             return None
         if fingerprint(batch) != self._done[i][1]:
-            raise self._other()
+            raise self._another_loader()
         start = sum(count for count, _ in self._done[:i])
         return np.array(self._rows.read()[start : start + self._done[i][0]])
 
     def add(self, batch: Any, rows: Array) -> None:
+        """Save the rows of the next batch."""
         self._rows.append(rows)
         with open(self._list, "a") as file:
             file.write(json.dumps([len(rows), fingerprint(batch)]) + "\n")
 
-    def end(self, batches: int) -> None:
-        """The loader gave so many, which must be no fewer than before."""
+    def check_end(self, batches: int) -> None:
+        """Check, at the loader's end, that it gave no fewer batches than an earlier run read."""
         if batches < len(self._done):
-            raise self._other()
+            raise self._another_loader()
 
-    def _other(self) -> InputError:
+    def _another_loader(self) -> InputError:
         return InputError(f"`{self._folder}` holds the rows of another loader; name another folder")
 
 
-class KeptSteps:
-    """The steps of a Lanczos iteration, as `lanczos.Steps` has it: one vector more than there are columns."""
+class StepCheckpoint:
+    """The steps of a Lanczos iteration, a `lanczos.Checkpoint`: one vector more than there are columns."""
 
     def __init__(self, folder: Path, columns: int, dtype: str = "float32"):
-        self._rows = KeptRows(folder / "basis.bin", columns, dtype)
+        self._rows = RowCheckpoint(folder / "basis.bin", columns, dtype)
         self._small = folder / "small.jsonl"
         self._columns = _whole_lines(self._small)[: max(0, self._rows.count - 1)]
         self._rows.cut(min(self._rows.count, len(self._columns) + 1))
         self._small.write_text("".join(json.dumps(column) + "\n" for column in self._columns))
 
     def vectors(self) -> Array:
+        """(j, columns) the basis vectors of an earlier run."""
         return self._rows.read()
 
     def columns(self) -> list[list[float]]:
+        """Columns of the small matrix, one less than there are vectors."""
         return self._columns
 
     def add_vector(self, vector: Any) -> None:
-        self._rows.append((vector.cpu().numpy() if hasattr(vector, "cpu") else vector)[None])
+        """Save the next basis vector, an array or a tensor."""
+        if hasattr(vector, "cpu"):
+            vector = vector.cpu().numpy()
+        self._rows.append(vector[None])
 
     def add_column(self, column: list[float]) -> None:
+        """Save the next column."""
         with open(self._small, "a") as file:
             file.write(json.dumps(column) + "\n")
 
 
 def fingerprint(nested: Any) -> str:
-    """Of the tensors, arrays, numbers and texts in a nest of dicts, lists and tuples."""
+    """A fingerprint of the tensors, arrays, numbers and texts in a nest of dicts, lists and tuples."""
     digest = hashlib.blake2b(digest_size=16)
     _feed(digest, nested)
     return digest.hexdigest()
@@ -122,15 +133,21 @@ def _feed(digest: Any, nested: Any) -> None:
 
 def _whole_lines(path: Path) -> list[Any]:
     """Of a file of JSON lines, those that a killed run finished."""
-    text = path.read_text() if path.exists() else ""
+    if not path.exists():
+        return []
+    text = path.read_text()
     return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
 
-def hold(folder: str | Path, facts: dict[str, Any]) -> Path:
-    """The folder of one piece of work; another one's files are not gone on from."""
+def open_folder(folder: str | Path, facts: dict[str, Any]) -> Path:
+    """The folder of one piece of work, created where it does not exist; another one's files are never resumed.
+
+    facts: what the work depends on (model, rows, options); it is written beside the files and compared.
+    """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    path, text = folder / "work.json", json.dumps(facts, sort_keys=True)
+    path = folder / "work.json"
+    text = json.dumps(facts, sort_keys=True)
     if path.exists() and path.read_text() != text:
         raise InputError(
             f"`{folder}` holds the files of another run (model, rows or options differ); name another folder"

@@ -11,8 +11,9 @@ import numpy as np
 
 from ..core import Array, InputError, require
 from ..core.blocks import unit
+from ..core.progress import Progress
 from .media import Images
-from .progress import shown
+from .progress import report_batches, terminal_progress
 
 if TYPE_CHECKING:
     import torch
@@ -26,8 +27,9 @@ Encode = Callable[[list[Any]], Any]  # pictures or texts of one batch -> tensor 
 class ClipSpace:
     """Pictures and texts as rows of length one in one space.
 
-    path: a folder that holds a CLIP as transformers saves it; or, with the name of an open_clip architecture such as
-    "ViT-B-32", a file with its weights. device: left out, a GPU where there is one.
+    path: a folder that holds a CLIP as transformers saves it; or, with `architecture`, a file with its weights.
+    architecture: the name of an open_clip architecture such as "ViT-B-32". device: where to run. Default: a GPU where
+    there is one. batch: images or texts at a time. progress: `silent` for no bar.
     """
 
     def __init__(
@@ -37,14 +39,15 @@ class ClipSpace:
         architecture: str | None = None,
         device: torch.device | str | None = None,
         batch: int = 64,
-        progress: bool = True,
+        progress: Progress = terminal_progress,
     ):
         if batch < 1:
             raise InputError(f"`batch` must be at least 1; got {batch}")
         require("torch", "clip")
         import torch
 
-        self.batch, self.progress = batch, progress
+        self.batch = batch
+        self.progress = progress
         where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         if architecture is None:
             self._images, self._texts = _from_transformers(Path(path), where)
@@ -68,7 +71,7 @@ class ClipSpace:
 
         parts = []
         with torch.inference_mode():
-            for start in shown(range(0, n, self.batch), self.progress, "clip"):
+            for start in report_batches(range(0, n, self.batch), self.progress, "clip"):
                 rows = encode(taken(range(start, min(start + self.batch, n))))
                 parts.append(unit(rows.float().cpu().numpy()).astype(np.float32))
         return np.concatenate(parts)

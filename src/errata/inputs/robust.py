@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core import Array, Evaluation, InputError, Source, require
+from ..core.progress import Progress
 from .batches import Batch, split_batch
 from .outcomes import plain
-from .progress import shown
-from .streams import InMemory, OnDisk
+from .progress import report_batches, terminal_progress
+from .streams import open_stream
 
 if TYPE_CHECKING:
     import torch
@@ -34,13 +35,15 @@ def add_features(
     device: torch.device | str | None = None,
     metadata: Sequence[str] = (),
     out: str | Path | None = None,
-    progress: bool = True,
+    progress: Progress = terminal_progress,
 ) -> Evaluation:
-    """The evaluation with one more representation: the penultimate layer of `model`, or the output of `layer`.
+    """Add the features of another model to an evaluation, as one more representation.
 
+    model: whose features they are; they count as another model's unless its weights are the audited model's.
     loader: the rows of the evaluation in the same order, as for `errata.collect`; only the inputs may be scaled in
-    another way, as `model` wants them. It counts as another model's unless its weights are the audited model's.
-    metadata: keys of dict batches that are not the model's. out: a .npy file that holds it instead of memory.
+    another way, as `model` needs them. name: of the representation. layer: whose output it is. Default: the input of
+    the last linear layer. device: where to run. Default: where the model is. metadata: keys of dict batches that are
+    not the model's. out: a .npy file that holds the features instead of memory. progress: `silent` for no bar.
     """
     require("torch", "torch")
     from ..tensors import evaluating, moved, state_fingerprint, tapped, to_device, unwrap
@@ -48,13 +51,14 @@ def add_features(
     if name in evaluation.representations:
         raise InputError(f"the evaluation has a representation `{name}` already; give the new one another `name`")
     model = unwrap(model)
-    names = (metadata,) if isinstance(metadata, str) else tuple(metadata)
-    features: InMemory | OnDisk = InMemory(len(evaluation)) if out is None else OnDisk(out)
+    if isinstance(metadata, str):
+        metadata = (metadata,)
+    features = open_stream(len(evaluation), out)
     n = 0
     try:
         with moved(model, device) as where, evaluating(model), tapped(model, layer) as tap:
-            for raw in shown(loader, progress):
-                batch = split_batch(raw, names)
+            for raw in report_batches(loader, progress, "collect"):
+                batch = split_batch(raw, metadata)
                 rows = _same_rows(evaluation, batch, n)
                 model(*to_device(batch.args, where), **to_device(batch.kwargs, where))
                 features.append(tap.take(rows).numpy())
@@ -77,37 +81,40 @@ def feature_maps(
     device: torch.device | str | None = None,
     batch: int = 64,
 ) -> Array:
-    """(n, c, h', w') the last feature maps of some pictures, or the output of `layer`; nothing is stored.
+    """(n, c, h', w') the last feature maps of some images, or the output of `layer`; nothing is stored.
 
     images: (n, h, w, 3) or (n, h, w), bytes or floats in [0, 1]. prepare: from pixels (b, c, h, w) in [0, 1] to what
-    the model takes; `errata.train.scaled` for the networks of `errata.train`.
+    the model takes; `errata.train.scaled` for the networks of `errata.train`. device: where to run. Default: where the
+    model is. batch: images at a time.
     """
     require("torch", "torch")
     from ..tensors import Lens
 
     if not len(images):
-        raise InputError("`images` is empty; give at least one picture")
+        raise InputError("`images` is empty; give at least one image")
     return Lens(model, prepare=prepare, maps=layer, device=device, batch=batch).maps(images)
 
 
 def _same_rows(evaluation: Evaluation, batch: Batch, start: int) -> int:
     """The number of rows of a batch, which are those of the evaluation as far as ids and labels can tell."""
     labels = plain(batch.labels)
-    rows = slice(start, start + (len(labels) if labels.ndim else 0))
+    if not labels.ndim:
+        return 0
+    rows = slice(start, start + len(labels))
     if rows.stop > len(evaluation):
         raise InputError(f"the loader has more rows than the evaluation, which has {len(evaluation)}; give the same")
     if "ids" in batch.columns:
         _check_alike("ids", plain(batch.columns["ids"]).astype(str), evaluation.row_ids[rows].astype(str), start)
     if evaluation.labels is not None:
         _check_alike("labels", labels, evaluation.labels[rows], start)
-    return rows.stop - start
+    return len(labels)
 
 
-def _check_alike(what: str, given: Array, held: Array, start: int) -> None:
-    """Nothing is said where they are kept in different forms, as soft labels are."""
-    if given.shape != held.shape:
+def _check_alike(what: str, loaded: Array, expected: Array, start: int) -> None:
+    """Values of different shapes are not compared: soft labels are stored in another form."""
+    if loaded.shape != expected.shape:
         return
-    wrong = np.flatnonzero((given != held).any(axis=tuple(range(1, held.ndim))))
+    wrong = np.flatnonzero((loaded != expected).any(axis=tuple(range(1, expected.ndim))))
     if len(wrong):
         raise InputError(
             f"the loader's {what} differ from the evaluation's, first in row {start + int(wrong[0])}; "

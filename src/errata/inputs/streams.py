@@ -1,4 +1,4 @@
-"""Rows that arrive a batch at a time, kept in one array in memory or on disk."""
+"""Rows that arrive a batch at a time, in one array in memory or on disk."""
 
 from __future__ import annotations
 
@@ -10,6 +10,13 @@ from typing import IO, Any
 import numpy as np
 
 from ..core import Array, InputError
+
+
+def open_stream(expected: int | None, out: str | Path | None) -> InMemory | OnDisk:
+    """In the .npy file `out` where it is named, else in memory."""
+    if out is None:
+        return InMemory(expected)
+    return OnDisk(out)
 
 
 class InMemory:
@@ -34,10 +41,12 @@ class InMemory:
         self._n = end
 
     def finish(self) -> Array:
+        """(n, …) all rows."""
         assert self._rows is not None
         return self._rows[: self._n]
 
     def abandon(self) -> None:
+        """Free the memory after an error."""
         self._rows = None
 
 
@@ -57,9 +66,10 @@ class OnDisk:
         if self._path.suffix != ".npy":
             raise InputError(f"`out` must end in .npy; got `{self._path}`")
         if not self._path.parent.is_dir():
-            raise InputError(f"`out` lies in the folder `{self._path.parent}`, which is not there; make it first")
+            raise InputError(f"`out` lies in the folder `{self._path.parent}`, which does not exist; create it first")
 
     def append(self, batch: Array) -> None:
+        """Write a batch of shape (b, …), the same in all but its first dimension as those before."""
         if self._file is None:
             self._shape = batch.shape[1:]
             self._file = self._part.open("wb")
@@ -69,6 +79,7 @@ class OnDisk:
         self._n += len(batch)
 
     def finish(self) -> Array:
+        """(n, …) all rows, memory-mapped from the finished file."""
         assert self._file is not None
         self._file.seek(0)
         self._write_header(self._file)

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ..core import Array, Evaluation, InputError, Origin, require
+from ..core.progress import Progress
 from .batches import Batch, logits_of, split_batch
 from .outcomes import outcome_of, plain
-from .progress import line, shown, silence
-from .streams import InMemory, OnDisk
+from .progress import note, report_batches, terminal_progress
+from .streams import InMemory, open_stream
 
 if TYPE_CHECKING:
     import torch
@@ -21,15 +22,13 @@ if TYPE_CHECKING:
 Loss = Callable[[Any, Any], Any]
 
 
-class Influence(Protocol):
-    """What `errata.inputs.influence` gives: embeds the rows of a loader that an evaluation was collected from."""
+class RowEmbedder(Protocol):
+    """Embeds the rows of a loader that an evaluation was collected from; a fitted influence is one."""
 
     def embed(
-        self, evaluation: Evaluation, model: Any, loader: Iterable[Any], device: Any, progress: bool
-    ) -> Evaluation: ...
-
-
-Say = Callable[[str], None]
+        self, evaluation: Evaluation, model: Any, loader: Iterable[Any], device: Any, progress: Progress
+    ) -> Evaluation:
+        """The evaluation with one more representation."""
 
 
 def from_torch(
@@ -41,79 +40,90 @@ def from_torch(
     loss: Loss | None = None,
     metadata: Sequence[str] = (),
     out: str | Path | None = None,
-    influence: Influence | None = None,
-    progress: bool = True,
-    say: Say | None = None,
+    influence: RowEmbedder | None = None,
+    progress: Progress = terminal_progress,
 ) -> Evaluation:
     """An Evaluation of `model` on the batches of `loader`, which should not shuffle.
 
     Batches are pairs (inputs, labels), or dicts with the label under label(s), y or target(s), ids
     under id(s), groups under group(s) and the model's keyword arguments under the other keys.
-    `layer`: the representation is the output of this module, flattened, and has its name; left out,
-    it is the input of the last linear layer (or 1x1 convolution) that runs, called "penultimate".
-    `device`: where to run; left out, where the model is. `loss`: (logits, labels) -> (b,) losses;
-    left out, cross-entropy or squared error. `metadata`: keys of dict batches to keep as metadata.
-    `out`: a .npy file that holds the representation instead of memory. `influence`: what
-    `errata.inputs.influence` fitted on training rows; the rows' embeddings become the representation "influence".
-    `progress`: a bar on stderr, where that is a terminal, and a line that says which layer was taken, which `say`
-    gets instead.
+
+    layer: the representation is the output of this module, flattened, and has its name. Default:
+    the input of the last linear layer (or 1x1 convolution) that runs, called "penultimate".
+    device: where to run. Default: where the model is. loss: (logits, labels) -> (b,) losses.
+    Default: cross-entropy or squared error. metadata: keys of dict batches to keep as metadata.
+    out: a .npy file that holds the representation instead of memory. influence: what
+    `errata.inputs.fit_influence` fitted on training rows; the rows' embeddings become the
+    representation "influence". progress: called with a stage and the share done. Default: a bar on
+    stderr where that is a terminal, and a line that says which layer was taken; `silent` for none.
     """
     require("torch", "torch")
     from ..tensors import evaluating, moved, state_fingerprint, tapped, unwrap
 
     model = unwrap(model)
-    names = (metadata,) if isinstance(metadata, str) else tuple(metadata)
-    tell = say or (line if progress else silence)
+    if isinstance(metadata, str):
+        metadata = (metadata,)
     if _shuffles(loader):
-        tell("the loader shuffles, so rows without ids are numbered as they came; use shuffle=False to compare runs")
+        note(
+            progress,
+            "the loader shuffles, so rows without ids are numbered as they came; use shuffle=False to compare runs",
+        )
     origin = Origin(model=state_fingerprint(model))
     gathered = _Gathered(_expected_rows(loader), out)
-    with gathered.kept(), moved(model, device) as where, evaluating(model), tapped(model, layer) as tap:
-        for raw in shown(loader, progress):
-            _run(model, split_batch(raw, names), where, loss, gathered, tap)
+    with gathered.removed_on_error(), moved(model, device) as where, evaluating(model), tapped(model, layer) as tap:
+        for raw in report_batches(loader, progress, "collect"):
+            _run(model, split_batch(raw, metadata), where, loss, gathered, tap)
             if gathered.batches == 1:
-                tell(f"representation: {_described(tap.layer, layer)}")
-        evaluation = gathered.evaluation("penultimate" if layer is None else layer, origin)
-    return (
-        evaluation
-        if influence is None
-        else influence.embed(evaluation, model, without(loader, names), device, progress)
-    )
+                note(progress, f"representation: {_describe_layer(tap.layer, layer)}")
+        evaluation = gathered.evaluation(layer or "penultimate", origin)
+    if influence is None:
+        return evaluation
+    return influence.embed(evaluation, model, without_keys(loader, metadata), device, progress)
 
 
-class _Without:
+class _WithoutKeys:
     """A loader whose dict batches lack some keys."""
 
     def __init__(self, loader: Iterable[Any], names: Collection[str]):
-        self._loader, self._names = loader, names
+        self._loader = loader
+        self._names = names
 
     def __iter__(self) -> Iterator[Any]:
         for raw in self._loader:
-            yield {key: raw[key] for key in raw if key not in self._names} if isinstance(raw, Mapping) else raw
+            if isinstance(raw, Mapping):
+                yield {key: raw[key] for key in raw if key not in self._names}
+            else:
+                yield raw
 
     def __len__(self) -> int:
-        return len(self._loader)  # type: ignore[arg-type]  # whoever asks expects a TypeError where it has none
+        return len(self._loader)  # type: ignore[arg-type]  # callers expect a TypeError where it has none
 
 
-def without(loader: Iterable[Any], metadata: Collection[str]) -> Iterable[Any]:
-    """The loader with what the model takes, and nothing of what is only known of the rows."""
-    return _Without(loader, metadata) if metadata else loader
+def without_keys(loader: Iterable[Any], names: Collection[str]) -> Iterable[Any]:
+    """The loader without some keys of its dict batches: those that are about the rows and not for the model."""
+    if not names:
+        return loader
+    return _WithoutKeys(loader, names)
 
 
 def _run(model: Any, batch: Batch, device: Any, loss: Loss | None, gathered: _Gathered, tap: Any) -> None:
-    """One batch through the model, and all of it that is kept."""
+    """Run the model on one batch, and add the results to what was gathered."""
     from ..tensors import to_device
 
     output = model(*to_device(batch.args, device), **to_device(batch.kwargs, device))
     logits = logits_of(output)
     labels = plain(batch.labels)
-    rows = len(labels) if labels.ndim else 0
+    rows = 0
+    if labels.ndim:
+        rows = len(labels)
     if logits.ndim == 0 or len(logits) != rows:
         raise InputError(
             f"the model gave an output of shape {tuple(logits.shape)} for a batch of {rows} labels; "
             "it must give one row an example"
         )
-    losses = None if loss is None else _own_losses(loss, logits, to_device(batch.labels, device), rows)
+    losses = None
+    if loss is not None:
+        losses = _own_losses(loss, logits, to_device(batch.labels, device), rows)
     if logits.ndim > 2 and losses is None:
         raise InputError(
             f"the model gave an output of shape {tuple(logits.shape)}, more than logits of shape (n, k); "
@@ -133,17 +143,17 @@ def _own_losses(loss: Loss, logits: Any, labels: Any, rows: int) -> Array:
 
 
 class _Gathered:
-    """What has been seen so far, a batch at a time; nothing of it holds on to the model's graph."""
+    """The rows so far, a batch at a time; nothing of it holds on to the model's graph."""
 
     def __init__(self, expected: int | None, out: str | Path | None):
         self.batches = 0
         self._logits = InMemory(expected)
-        self._rows: InMemory | OnDisk = InMemory(expected) if out is None else OnDisk(out)
+        self._rows = open_stream(expected, out)
         self._columns: dict[str, list[Array]] = {}
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
-        """Half a file is not left behind when something goes wrong on the way."""
+    def removed_on_error(self) -> Iterator[None]:
+        """Leave no half-written file behind where something goes wrong on the way."""
         try:
             yield
         except BaseException:
@@ -172,9 +182,9 @@ class _Gathered:
         if self.batches == 0:
             raise InputError("the loader gave no batches; give it at least one row")
         columns = {column: np.concatenate(parts) for column, parts in self._columns.items()}
-        outcome: dict[str, Any] = (
-            outcome_of(self._logits.finish(), columns.pop("labels")) if "labels" in columns else {}
-        )
+        outcome: dict[str, Any] = {}
+        if "labels" in columns:
+            outcome = outcome_of(self._logits.finish(), columns.pop("labels"))
         metadata = {key: columns.pop(key) for key in list(columns) if key.startswith("metadata:")}
         return Evaluation(
             **outcome | columns,  # losses that the user computed stand before derived ones
@@ -195,7 +205,10 @@ def _shuffles(loader: Any) -> bool:
     return type(getattr(loader, "sampler", None)).__name__ == "RandomSampler"
 
 
-def _described(found: str | None, asked: str | None) -> str:
-    if asked is not None:
-        return f"the output of `{asked}`"
-    return f"the input of the last linear layer, `{found}`" if found else "the model's input, since it is one layer"
+def _describe_layer(last: str | None, layer: str | None) -> str:
+    """What the representation is. layer: the one that was named. last: the last linear layer that ran."""
+    if layer is not None:
+        return f"the output of `{layer}`"
+    if last:
+        return f"the input of the last linear layer, `{last}`"
+    return "the model's input, since it is one layer"

@@ -1,1 +1,23 @@
-"""Influence embeddings (InfEmbed): which training rows a prediction owes its loss to, as a representation."""
+"""Influence embeddings (InfEmbed): which training rows the loss of a prediction depends on, as a representation.
+
+`fit_influence` fits one on a PyTorch model and its training rows; `add_influence` computes that of the last layer from
+an evaluation's own arrays.
+"""
+
+from .fitting import Influence, fit_influence, load_influence, restore_influence, save_influence
+from .head import REPRESENTATION, SOURCE, HeadInfluence, InfluenceOptions, add_influence
+from .layers import LayersInfluence
+
+__all__ = [
+    "REPRESENTATION",
+    "SOURCE",
+    "HeadInfluence",
+    "Influence",
+    "InfluenceOptions",
+    "LayersInfluence",
+    "add_influence",
+    "fit_influence",
+    "load_influence",
+    "restore_influence",
+    "save_influence",
+]

@@ -1,21 +1,24 @@
-"""`influence`: which training rows a prediction owes its loss to, as a representation (InfEmbed's embeddings)."""
+"""Fit, save and load influence embeddings of a PyTorch model."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core import InputError, State, require
+from ...core.progress import Progress, silent
 from ..batches import logits_of, split_batch
 from ..fitted import load_state, save_state
 from ..outcomes import are_shares, plain
-from ..progress import bar
-from ..torch_model import from_torch, without
-from .head import HeadInfluence, Options
+from ..progress import terminal_progress
+from ..torch_model import from_torch, without_keys
+from .head import HeadInfluence, InfluenceOptions
 from .layers import LayersInfluence, Loss
 
 if TYPE_CHECKING:
@@ -25,7 +28,7 @@ Influence = HeadInfluence | LayersInfluence
 CLOSE = 1e-3  # a head whose output differs by more than this share of the logits is not the last thing that happens
 
 
-def influence(
+def fit_influence(
     model: torch.nn.Module,
     loader: Iterable[Any],
     *,
@@ -41,62 +44,94 @@ def influence(
     device: torch.device | str | None = None,
     memory: int | None = None,
     folder: str | Path | None = None,
-    progress: bool = True,
+    progress: Progress = terminal_progress,
 ) -> Influence:
-    """The factor of the mean Hessian over batches of training rows; `collect(..., influence=it)` embeds rows with it.
+    """Fit influence embeddings on training rows: a factor of the mean Hessian over batches of them.
 
-    layers: names of modules whose parameters count; left out, the last linear layer, in closed form where the model
-    ends with it; "all" for every parameter. loss: (logits, labels) -> (b,); left out, cross-entropy or squared error.
-    steps, rank: P and D of the paper. rows: about so many, in whole batches chosen by seed; None: all.
-    memory: bytes of graphs kept between products; beside them it takes 4 (steps + rank) bytes a parameter.
-    metadata: keys of dict batches that are not the model's, as in `collect`.
-    folder: where a run that is killed leaves its steps, for the next one to go on from.
+    `collect(..., influence=fitted)` then embeds rows with it.
+
+    layers: names of modules whose parameters count; "all" for every parameter. Default: the last linear layer, in
+    closed form where the model ends with it. loss: (logits, labels) -> (b,). Default: cross-entropy or squared error.
+    steps, rank: P and D of the paper. damping: added to every eigenvalue. tolerance: eigenvalues below this share of
+    the largest are left out. rows: about so many, in whole batches chosen by `seed`; None: all.
+    metadata: keys of dict batches that are not the model's, as in `collect`. device: where to run. Default: where the
+    model is. memory: bytes of graphs that stay between products; beside them it takes 4 (steps + rank) bytes a
+    parameter. folder: where a killed run leaves its steps, to be resumed. progress: `silent` for no bar.
     """
     require("torch", "torch")
     from ...tensors import unwrap
 
     model = unwrap(model)
-    options = Options(steps, rank, tolerance, damping, rows, seed)
-    batches = _some(without(loader, (metadata,) if isinstance(metadata, str) else metadata), options)
-    named = None if layers == "all" else [layers] if isinstance(layers, str) else layers
+    options = InfluenceOptions(steps, rank, tolerance, damping, rows, seed)
+    if isinstance(metadata, str):
+        metadata = (metadata,)
+    if isinstance(layers, str) and layers != "all":
+        layers = [layers]
+    batches = _sample_batches(without_keys(loader, metadata), options)
     if layers is None:
-        head, closed = _head(model, batches[0], device)
-        if closed and loss is None and not _soft(batches):
-            evaluation = from_torch(model, batches, device=device, progress=progress, say=lambda text: None)
-            # Two logits of two classes are fitted as one, which curves half as much: half the damping does the same.
-            twins = evaluation.task == "classification" and _layer(model, head).out_features == 2
-            with bar("curvature", progress) as tell:
-                return HeadInfluence.fit(
-                    evaluation, Options(steps, rank, tolerance, damping / (2 if twins else 1), None, seed),
-                    representation="penultimate", bias=_layer(model, head).bias is not None, tell=tell,
-                )  # fmt: skip
-        named = [head]
+        head, closed = _find_head(model, batches[0], device)
+        if closed and loss is None and not _has_soft_labels(batches):
+            return _fit_head(model, batches, _layer(model, head), options, device, progress)
+        layers = [head]
     family = "own" if loss is not None else _family(model, batches, device)
+    names = None if layers == "all" else layers
     return LayersInfluence.fit(
-        model, batches, named, family, options,
-        loss=loss, device=device, memory=memory, folder=folder, progress=progress,
-    )  # fmt: skip
+        model,
+        batches,
+        names,
+        family,
+        options,
+        loss=loss,
+        device=device,
+        memory=memory,
+        folder=folder,
+        progress=progress,
+    )
+
+
+def _fit_head(
+    model: Any, batches: Sequence[Any], layer: Any, options: InfluenceOptions, device: Any, progress: Progress
+) -> HeadInfluence:
+    """In closed form, from one reading of the batches."""
+
+    def report(stage: str, share: float) -> None:
+        progress(stage, share)  # without the notes of `terminal_progress`: which layer is read is known here
+
+    evaluation = from_torch(model, batches, device=device, progress=report)
+    damping = options.damping
+    if evaluation.task == "classification" and layer.out_features == 2:
+        # Two logits of two classes are fitted as one, which curves half as much: half the damping does the same.
+        damping /= 2
+    return HeadInfluence.fit(
+        evaluation,
+        replace(options, damping=damping, rows=None),
+        representation="penultimate",
+        bias=layer.bias is not None,
+        progress=progress,
+    )
 
 
 def save_influence(fitted: Influence, path: str | Path) -> Path:
-    """One .safetensors file, facts and all; a loss of one's own is not in it."""
+    """Write an influence as one .safetensors file; a loss of one's own is not in it."""
     return save_state(fitted.to_state(), path)
 
 
 def load_influence(path: str | Path) -> Influence:
+    """The influence that `save_influence` wrote."""
     return restore_influence(load_state(path, "influence", "save one with save_influence"))
 
 
 def restore_influence(state: State) -> Influence:
+    """The influence of a saved state, of whichever kind it is."""
     kinds: dict[str, Any] = {HeadInfluence.name: HeadInfluence, LayersInfluence.name: LayersInfluence}
     if state.name not in kinds:
-        raise InputError(f"a saved influence is one of {', '.join(kinds)}; got {state.name!r}")
-    made: Influence = kinds[state.name].from_state(state)
-    return made
+        raise InputError(f"a saved influence must be one of {', '.join(kinds)}; got {state.name!r}")
+    influence: Influence = kinds[state.name].from_state(state)
+    return influence
 
 
-def _some(loader: Iterable[Any], options: Options) -> list[Any]:
-    """Whole batches with about as many rows as asked for; the first ones where the loader has no length."""
+def _sample_batches(loader: Iterable[Any], options: InfluenceOptions) -> list[Any]:
+    """Whole batches with about `options.rows` rows; the first ones where the loader has no length."""
     iterator = iter(loader)
     first = next(iterator, None)
     if first is None:
@@ -106,27 +141,27 @@ def _some(loader: Iterable[Any], options: Options) -> list[Any]:
         raise InputError(
             "the loader gives single examples; put them in batches, as DataLoader(..., batch_size=64) does"
         )
-    size = max(1, len(labels))
-    wanted = math.inf if options.rows is None else math.ceil(options.rows / size)
+    count = math.inf
+    if options.rows is not None:
+        count = math.ceil(options.rows / max(1, len(labels)))
     try:
-        total = len(loader)  # type: ignore[arg-type]  # not every loader knows
+        total = len(loader)  # type: ignore[arg-type]  # not every loader has a length
     except (TypeError, NotImplementedError):
         total = 0
-    if total <= wanted:
-        chosen = None
-    else:
-        chosen = set(np.random.default_rng(options.seed).choice(total, int(wanted), replace=False).tolist())
-    found = [first] if chosen is None or 0 in chosen else []
-    for i, batch in enumerate(iterator, start=1):
-        if len(found) >= wanted:
+    chosen = None
+    if total > count:
+        chosen = set(np.random.default_rng(options.seed).choice(total, int(count), replace=False).tolist())
+    batches: list[Any] = []
+    for i, batch in enumerate(itertools.chain([first], iterator)):
+        if len(batches) >= count:
             break
         if chosen is None or i in chosen:
-            found.append(batch)
-    return found
+            batches.append(batch)
+    return batches
 
 
-def _head(model: Any, raw: Any, device: Any) -> tuple[str, bool]:
-    """The last linear layer, and whether its output is what the model says and its weights are nobody else's."""
+def _find_head(model: Any, raw: Any, device: Any) -> tuple[str, bool]:
+    """The last linear layer, and whether its output is the model's and its weights belong to no other layer."""
     import torch
 
     from ...tensors import evaluating, moved, tapped, to_device
@@ -134,14 +169,14 @@ def _head(model: Any, raw: Any, device: Any) -> tuple[str, bool]:
     batch = split_batch(raw)
     with moved(model, device) as where, evaluating(model), tapped(model) as tap:
         logits = logits_of(model(*to_device(batch.args, where), **to_device(batch.kwargs, where)))
-        seen = tap.take(len(logits)).to(logits.dtype)
+        inputs = tap.take(len(logits)).to(logits.dtype)
         name = str(tap.layer)  # known once it has run
         layer = _layer(model, name)
-        linear = isinstance(layer, torch.nn.Linear) and layer.out_features * len(seen) == logits.numel()
+        linear = isinstance(layer, torch.nn.Linear) and layer.out_features * len(inputs) == logits.numel()
         if not linear or _shares_weights(model, layer):
             return name, False
-        said = layer(seen.to(where)).reshape(logits.shape)
-        return name, bool((said - logits).abs().max() <= CLOSE * logits.abs().max())
+        outputs = layer(inputs.to(where)).reshape(logits.shape)
+        return name, bool((outputs - logits).abs().max() <= CLOSE * logits.abs().max())
 
 
 def _layer(model: Any, name: str) -> Any:
@@ -154,14 +189,14 @@ def _shares_weights(model: Any, layer: Any) -> bool:
     return any(id(parameter) in own for module in others for parameter in module.parameters(recurse=False))
 
 
-def _soft(batches: Sequence[Any]) -> bool:
+def _has_soft_labels(batches: Sequence[Any]) -> bool:
     labels = [plain(split_batch(raw).labels) for raw in batches]
     return labels[0].ndim == 2 and labels[0].shape[1] > 1 and are_shares(np.concatenate(labels))
 
 
 def _family(model: Any, batches: Sequence[Any], device: Any) -> str:
-    """Which loss the labels ask for, decided over all rows as `collect` does."""
-    evaluation = from_torch(model, batches, device=device, progress=False)
+    """The name of the loss that suits the labels, decided over all rows as `collect` does."""
+    evaluation = from_torch(model, batches, device=device, progress=silent)
     if evaluation.task == "multilabel":
         return "multi-label"
     if evaluation.task == "regression":
@@ -171,4 +206,6 @@ def _family(model: Any, batches: Sequence[Any], device: Any) -> str:
 
     with moved(model, device) as where, evaluating(model):
         logits = logits_of(model(*to_device(first.args, where), **to_device(first.kwargs, where)))
-    return "binary" if logits.ndim == 1 or logits.shape[1] == 1 else "classes"
+    if logits.ndim == 1 or logits.shape[1] == 1:
+        return "binary"
+    return "classes"

@@ -1,4 +1,4 @@
-"""Influence embeddings of the last layer, in closed form from what it saw and what it said.
+"""Influence embeddings of the last layer, in closed form from its input and output.
 
 The gradient of a row is its residual times its features, and the loss curves in the logits only: no model and no
 autograd are needed, so a file with an embedding, probabilities and labels is enough. Signs: the product of two
@@ -14,32 +14,32 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ...core import Array, Evaluation, InputError, Matrix, Source, State
-from .lanczos import Factor, factor, krylov_blocks
+from ...core.progress import Progress, silent
+from .lanczos import Factor, factor, krylov
 
 # The embedding of a labelled row is its gradient: it reads the label, and beside a layer of the model the outcome.
 SOURCE = Source(from_model=True, reads=frozenset({"label"}))
-NAME = "influence"
-ROWS = 5000  # of which the mean Hessian is taken: the paper's number
-BLOCK = 1 << 24  # numbers held at a time while rows are projected,
+REPRESENTATION = "influence"  # the name under which an evaluation has these embeddings
+HESSIAN_ROWS = 5000  # of which the mean Hessian is taken: the paper's number
+BLOCK_NUMBERS = 1 << 24  # numbers held at a time while rows are projected,
 WIDE = 512  # for so many columns of a product
-TOGETHER = 4  # vectors multiplied at a time: more is hardly faster, and leaves the last eigenvalues less settled
-
-Tell = Callable[[float], None]
+VECTORS_AT_ONCE = 4  # more is hardly faster, and leaves the last eigenvalues less settled
 
 
 @dataclass(frozen=True)
-class Options:
-    """P and D of the paper as `steps` and `rank`.
+class InfluenceOptions:
+    """How a factor of the mean Hessian is computed.
 
-    tolerance: eigenvalues below this share of the largest are left out. damping: added to every eigenvalue; the
-    weight decay that the model was trained with is the natural one. rows: of the Hessian, chosen by seed; None: all.
+    steps: products with the Hessian, P of the paper. rank: eigenvalues at most, D of the paper. tolerance: eigenvalues
+    below this share of the largest are left out. damping: added to every eigenvalue; the weight decay that the model
+    was trained with is the natural one. rows: of the Hessian, chosen by seed; None: all. seed: of rows and vectors.
     """
 
     steps: int = 500
     rank: int = 100
     tolerance: float = 1e-5
     damping: float = 0.0
-    rows: int | None = ROWS
+    rows: int | None = HESSIAN_ROWS
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -53,8 +53,8 @@ class Options:
         if self.rows is not None and self.rows < 1:
             raise InputError(f"`rows` must be at least 1, or None for all; got {self.rows}")
 
-    def chosen(self, n: int) -> Array:
-        """Rows of the Hessian, in order."""
+    def choose_rows(self, n: int) -> Array:
+        """Indices of the rows of the Hessian among n, in order."""
         if self.rows is None or self.rows >= n:
             return np.arange(n)
         return np.sort(np.random.default_rng(self.seed).choice(n, self.rows, replace=False))
@@ -63,37 +63,50 @@ class Options:
 class HeadInfluence:
     """A factor of the last layer's mean Hessian; `transform` gives the embeddings of any labelled rows.
 
-    values: (D,) eigenvalues. least, negative: the smallest one seen, and how many curve downwards.
+    values: (D,) eigenvalues. least: the smallest eigenvalue met. negative: how many were below zero.
+    directions: (D, (d + bias) * k). representation: the input of the last layer. bias: whether that layer has one.
+    options: what it was fitted with. model: the fingerprint of the model's weights, None where it is not known.
     """
 
     name: ClassVar[str] = "influence of the last layer"
 
-    def __init__(self, found: Factor, representation: str, bias: bool, options: Options, model: str | None = None):
-        self.values, self.least, self.negative = found.values, found.least, found.negative
-        self.directions: Array = np.asarray(found.directions)  # (D, (d + bias) * k)
-        self.representation, self.bias, self.options = representation, bias, options
-        self.model = model  # the fingerprint of its weights, where it is known
+    def __init__(
+        self, factor: Factor, representation: str, bias: bool, options: InfluenceOptions, model: str | None = None
+    ):
+        self.values = factor.values
+        self.least = factor.least
+        self.negative = factor.negative
+        self.directions: Array = np.asarray(factor.directions)
+        self.representation = representation
+        self.bias = bias
+        self.options = options
+        self.model = model
 
     @classmethod
     def fit(
         cls,
         evaluation: Evaluation,
-        options: Options | None = None,
+        options: InfluenceOptions | None = None,
         *,
         representation: str | None = None,
         bias: bool = True,
-        tell: Tell = lambda share: None,
+        progress: Progress = silent,
     ) -> Self:
-        """From rows the model learnt from, or others like them: the curvature reads no labels."""
-        options = options or Options()
+        """Fit on rows the model was trained on, or others like them: the curvature reads no labels.
+
+        representation: the input of the last layer. Default: the first that comes from the model. bias: whether the
+        last layer has one.
+        """
+        options = options or InfluenceOptions()
         name = _features_of(evaluation, representation)
-        rows = evaluation.rows(options.chosen(len(evaluation)))
+        rows = evaluation.rows(options.choose_rows(len(evaluation)))
         X = _with_ones(rows.representations[name], bias)
         curve, k = _curvature(rows)
 
         def product(V: Array) -> Array:
             """(b, p): both readings of X are of one wide matrix, which costs as much as a narrow one."""
-            b, d = len(V), X.shape[1]
+            b = len(V)
+            d = X.shape[1]
             Z = X @ V.reshape(b, d, k).transpose(1, 0, 2).reshape(d, b * k)
             bent = X.T @ curve(Z.reshape(-1, b, k)).reshape(-1, b * k)
             return bent.reshape(d, b, k).transpose(1, 0, 2).reshape(b, d * k) / np.float32(len(X))
@@ -102,17 +115,19 @@ class HeadInfluence:
             numbers: Array = np.random.default_rng([options.seed, j]).standard_normal(X.shape[1] * k, dtype=np.float32)
             return numbers
 
-        found = krylov_blocks(product, draw, options.steps, max(1, min(TOGETHER, WIDE // k)), tell=tell)
-        made = factor(found, options.rank, tolerance=options.tolerance, damping=options.damping)
-        return cls(made, name, bias, options, evaluation.origin.model)
+        block = max(1, min(VECTORS_AT_ONCE, WIDE // k))
+        basis = krylov(product, draw, options.steps, block=block, progress=progress)
+        eigenpairs = factor(basis, options.rank, tolerance=options.tolerance, damping=options.damping)
+        return cls(eigenpairs, name, bias, options, evaluation.origin.model)
 
     def transform(self, evaluation: Evaluation) -> Array:
-        """(n, D) float32."""
+        """(n, D) float32, the influence embeddings of labelled rows."""
         if self.model and evaluation.origin.model and self.model != evaluation.origin.model:
             raise InputError("this influence was fitted on other weights than these rows come from; fit it again")
         X = evaluation.representations[evaluation.representation(self.representation, self.name)]
         residuals = _residuals(evaluation)
-        d, k = X.shape[1] + self.bias, residuals.shape[1]
+        d = X.shape[1] + self.bias
+        k = residuals.shape[1]
         if self.directions.shape[1] != d * k:
             raise InputError(
                 f"the influence was fitted on {self.directions.shape[1]:,} weights; these rows have {X.shape[1]:,} "
@@ -120,34 +135,47 @@ class HeadInfluence:
             )
         R = self.directions.reshape(-1, d, k)
         out = np.empty((len(X), len(R)), dtype=np.float32)
-        step = max(1, BLOCK // max(d, k, WIDE))
+        step = max(1, BLOCK_NUMBERS // max(d, k, WIDE))
         for start in range(0, len(X), step):
             rows = slice(start, start + step)
             out[rows] = _pairs(_with_ones(X[rows], self.bias), residuals[rows], R)
         return out
 
     def embed(
-        self, evaluation: Evaluation, model: Any = None, loader: Any = None, device: Any = None, progress: bool = True
+        self,
+        evaluation: Evaluation,
+        model: Any = None,
+        loader: Any = None,
+        device: Any = None,
+        progress: Progress = silent,
     ) -> Evaluation:
-        """The evaluation with its influence embeddings; it holds all they are made of."""
-        return evaluation.with_representation(NAME, self.transform(evaluation), SOURCE)
+        """The evaluation with its influence embeddings, computed from its own arrays alone."""
+        return evaluation.with_representation(REPRESENTATION, self.transform(evaluation), SOURCE)
 
     def to_state(self) -> State:
+        """What a file needs to hold."""
         facts = {
-            "representation": self.representation, "bias": self.bias, "options": vars(self.options),
-            "least": self.least, "negative": self.negative, "model": self.model,
-        }  # fmt: skip
+            "representation": self.representation,
+            "bias": self.bias,
+            "options": vars(self.options),
+            "least": self.least,
+            "negative": self.negative,
+            "model": self.model,
+        }
         return State(self.name, facts, {"directions": self.directions, "values": self.values})
 
     @classmethod
     def from_state(cls, state: State) -> Self:
+        """The fitted influence that `to_state` described."""
         facts = state.facts
-        found = Factor(state.arrays["directions"], state.arrays["values"], facts["least"], facts["negative"])
-        return cls(found, facts["representation"], facts["bias"], Options(**facts["options"]), facts["model"])
+        eigenpairs = Factor(state.arrays["directions"], state.arrays["values"], facts["least"], facts["negative"])
+        return cls(
+            eigenpairs, facts["representation"], facts["bias"], InfluenceOptions(**facts["options"]), facts["model"]
+        )
 
 
 def _features_of(evaluation: Evaluation, representation: str | None) -> str:
-    """What the last layer saw: the representation named, or the first that is the model's and reads no outcome."""
+    """The input of the last layer: the representation named, or the first that is the model's and reads no outcome."""
     if representation is not None:
         return evaluation.representation(representation, "influence")
     own = [name for name in evaluation.representations if not evaluation.source(name).reads]
@@ -170,11 +198,11 @@ def _pairs(X: Array, residuals: Array, R: Array) -> Array:
     The larger of the two sides is summed over first, for as many directions at a time as make a wide product.
     """
     if residuals.shape[1] > X.shape[1]:
-        X, residuals, R = residuals, X, R.transpose(0, 2, 1)
-    (n, k), D = residuals.shape, len(R)
-    out = np.empty((n, D), dtype=np.float32)
+        return _pairs(residuals, X, R.transpose(0, 2, 1))
+    n, k = residuals.shape
+    out = np.empty((n, len(R)), dtype=np.float32)
     at_once = max(1, WIDE // k)
-    for j in range(0, D, at_once):
+    for j in range(0, len(R), at_once):
         some = R[j : j + at_once]
         wide = X @ some.transpose(1, 0, 2).reshape(X.shape[1], -1)
         out[:, j : j + at_once] = np.einsum("njk,nk->nj", wide.reshape(n, len(some), k), residuals)
@@ -187,7 +215,7 @@ def _residuals(evaluation: Evaluation) -> Array:
     if labels is None:
         raise InputError("the influence of a row is the gradient of its loss and needs its label; add `labels`")
     if evaluation.task == "regression":
-        evaluation.need(frozenset({"predictions"}), NAME)
+        evaluation.need(frozenset({"predictions"}), REPRESENTATION)
         return np.asarray(2 * (np.asarray(evaluation.predictions) - labels), dtype=np.float32)[:, None]
     P = _logit_probs(evaluation)
     if evaluation.task == "multilabel":
@@ -219,24 +247,38 @@ def _curvature(evaluation: Evaluation) -> tuple[Callable[[Array], Array], int]:
 
 def _logit_probs(evaluation: Evaluation) -> Array:
     """(n, k) float32. Two classes are one logit: the second column of two says all, and influence is the same."""
-    evaluation.need(frozenset({"probs"}), NAME)
+    evaluation.need(frozenset({"probs"}), REPRESENTATION)
     P = np.asarray(evaluation.probs, dtype=np.float32)
-    return P[:, 1:] if evaluation.task == "classification" and P.shape[1] == 2 else P
+    if evaluation.task == "classification" and P.shape[1] == 2:
+        return P[:, 1:]
+    return P
 
 
-def with_influence(
-    evaluation: Evaluation, train: Evaluation | None = None, rows: Array | None = None, options: Options | None = None
+def add_influence(
+    evaluation: Evaluation,
+    train: Evaluation | None = None,
+    rows: Array | None = None,
+    options: InfluenceOptions | None = None,
 ) -> tuple[Evaluation, Evaluation | None]:
-    """Both with the last layer's influence embeddings, in closed form, where they have none.
+    """Add the last layer's influence embeddings, in closed form, to an evaluation and its training rows.
 
-    Training rows give the curvature; without them `rows` ((n,) bool) of the evaluation do, or all.
+    Training rows give the curvature; without them `rows` ((n,) bool) of the evaluation do, or all. An evaluation that
+    has the representation "influence" already is returned as it is.
     """
-    if NAME in evaluation.representations:
+    if REPRESENTATION in evaluation.representations:
         return evaluation, train
     name = _features_of(evaluation, None)
-    able = train is not None and name in train.representations
-    able = able and train is not None and (train.probs is not None or train.task == "regression")
-    source = train if able and train is not None else evaluation if rows is None else evaluation.rows(rows)
+    source = evaluation
+    if train is not None and _has_outputs(train, name):
+        source = train
+    elif rows is not None:
+        source = evaluation.rows(rows)
     fitted = HeadInfluence.fit(source, options, representation=name)
-    embedded = fitted.embed(train) if able and train is not None and train.labels is not None else train
-    return fitted.embed(evaluation), embedded
+    if train is source and train.labels is not None:
+        train = fitted.embed(train)
+    return fitted.embed(evaluation), train
+
+
+def _has_outputs(evaluation: Evaluation, name: str) -> bool:
+    """Whether the rows have the representation and the model's outputs, which the curvature needs."""
+    return name in evaluation.representations and (evaluation.probs is not None or evaluation.task == "regression")

@@ -14,22 +14,28 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...core import Array, InputError
+from ...core.progress import Progress, silent
 
 ROUNDING = 50  # times the machine's epsilon: a smaller share of the matrix is noise
+STAGE = "curvature"  # under which progress is reported
 
 Vector = Any  # (p,) a numpy array or a torch tensor
 
 
-class Steps(Protocol):
-    """Where a run that may be killed keeps what it has: basis vectors, and a column of the small matrix for each."""
+class Checkpoint(Protocol):
+    """Where a run that may be killed saves its steps: basis vectors, and the small matrix column by column."""
 
-    def vectors(self) -> Array: ...  # (j, p)
+    def vectors(self) -> Array:
+        """(j, p) the basis vectors of an earlier run."""
 
-    def columns(self) -> list[list[float]]: ...  # one less
+    def columns(self) -> list[list[float]]:
+        """Columns of the small matrix, one less than there are vectors."""
 
-    def add_vector(self, vector: Vector) -> None: ...
+    def add_vector(self, vector: Vector) -> None:
+        """Save the next basis vector (p,)."""
 
-    def add_column(self, column: list[float]) -> None: ...
+    def add_column(self, column: list[float]) -> None:
+        """Save the next column."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,85 +57,66 @@ class Factor:
 
 
 def krylov(
-    product: Callable[[Vector], Vector],
+    product: Callable[[Any], Any],
     draw: Callable[[int], Vector],
     steps: int,
     *,
-    kept: Steps | None = None,
-    tell: Callable[[float], None] = lambda share: None,
+    block: int = 1,
+    checkpoint: Checkpoint | None = None,
+    progress: Progress = silent,
 ) -> Krylov:
-    """At most `steps` products. `draw(j)` gives a random vector, the same one for the same j.
+    """A basis of at most `steps` vectors, and the matrix restricted to it, by block Lanczos.
+
+    product: (b, p) -> (b, p), the matrix times each of b vectors. draw: `draw(j)` gives a random vector (p,), the same
+    one for the same j. block: vectors multiplied at a time; more need fewer readings of the data for a basis of the
+    same size, whose last eigenvalues are less settled. It must be 1 for tensors and with a checkpoint.
+    checkpoint: where steps are saved and resumed from.
 
     Every vector is made orthogonal to all earlier ones, twice, since the three-term recurrence forgets them. A basis
-    that has become invariant goes on from a new random vector, so that repeated eigenvalues are found as well; where
-    that one is mapped to nothing, so is all that is left.
+    that has become invariant continues from new random vectors, so that repeated eigenvalues are found as well; where
+    those are mapped to nothing, so is all that is left.
     """
     first = draw(0)
+    if block != 1 and (checkpoint is not None or not isinstance(first, np.ndarray)):
+        raise ValueError(f"`block` must be 1 for tensors and with a checkpoint; got {block}")
     steps = min(steps, len(first))
-    basis, small = _room(first, steps), np.zeros((steps, steps))
-    size = _restore(kept, basis, small) or _add(basis, 0, first, kept)
-    noise, scale = ROUNDING * _epsilon(first), float(np.abs(small).max())
+    basis = _empty_like(first, steps)
+    small = np.zeros((steps, steps))
+    size = _restore(checkpoint, basis, small)
+    noise = ROUNDING * _epsilon(first)
+    scale = float(np.abs(small).max())
+    if size:
+        new = basis[size - 1 : size]  # saved before its product was
+        size -= 1
+    else:
+        new = _orthonormal(_stack([draw(j) for j in range(min(block, steps))]), 0.0)
+        _save_vectors(checkpoint, new)
     while True:
-        inside, rest = _split(basis[:size], product(basis[size - 1]))
-        small[:size, size - 1] = small[size - 1, :size] = inside
-        if kept is not None:
-            kept.add_column(inside.tolist())
-        tell(size / steps)
-        left, largest = _norm(rest), float(np.abs(inside).max())
-        _check_finite(left + largest)
-        scale = max(scale, left, largest)
-        nothing = max(left, largest) <= noise * scale
-        if size == steps or nothing:
-            break
-        if left <= noise * scale:
-            _, rest = _split(basis[:size], draw(size))
-        size = _add(basis, size, rest, kept)
-    return Krylov(basis[:size], small[:size, :size])
-
-
-def krylov_blocks(
-    product: Callable[[Array], Array],
-    draw: Callable[[int], Array],
-    steps: int,
-    block: int,
-    *,
-    tell: Callable[[float], None] = lambda share: None,
-) -> Krylov:
-    """As `krylov`, in numpy, for products (b, p) -> (b, p) that cost little more for some vectors than for one.
-
-    The basis is one of block Krylov: of the same size, from fewer readings of the data. Leading eigenvalues agree;
-    of the last ones, which neither has settled yet, it knows a little less.
-    """
-    first = draw(0)
-    steps = min(steps, len(first))
-    basis, small = _room(first, steps), np.zeros((steps, steps))
-    noise, scale, size = ROUNDING * _epsilon(first), 0.0, 0
-    new = _independent(np.stack([draw(j) for j in range(min(block, steps))]), 0.0)
-    while True:
-        new = new[: steps - size]
+        own = slice(size, size + len(new))
         size += len(new)
-        own = slice(size - len(new), size)
         basis[own] = new
-        inside, rest = _split_all(basis[:size], product(new))
-        small[:size, own], small[own, :size] = inside, inside.T
-        tell(size / steps)
-        left, largest = float(np.abs(rest).max()), float(np.abs(inside).max())
+        inside, rest = _split(basis[:size], product(new))
+        small[:size, own] = inside
+        small[own, :size] = inside.T
+        if checkpoint is not None:
+            checkpoint.add_column(inside[:, 0].tolist())
+        progress(STAGE, size / steps)
+        largest = float(np.abs(inside).max())
+        left = float(abs(rest).max())
         _check_finite(left + largest)
         scale = max(scale, largest)
         if size == steps or max(left, largest) <= noise * scale:
             break
-        new = _independent(rest, noise * scale)
-        if not len(new):
-            others = np.stack([draw(size + j) for j in range(min(block, steps - size))])
-            new = _independent(_split_all(basis[:size], others)[1], 0.0)
+        new = _continue(basis[:size], rest, noise * scale, draw, min(block, steps - size))
+        _save_vectors(checkpoint, new)
     return Krylov(basis[:size], (small[:size, :size] + small[:size, :size].T) / 2)
 
 
-def factor(found: Krylov, rank: int, *, tolerance: float, damping: float = 0.0) -> Factor:
+def factor(krylov: Krylov, rank: int, *, tolerance: float, damping: float = 0.0) -> Factor:
     """The `rank` largest eigenvalues above `tolerance` of the largest; negative curvature has no inverse root."""
-    values, vectors = np.linalg.eigh(found.small)
+    values, vectors = np.linalg.eigh(krylov.small)
     most = float(values[-1])
-    if not most > ROUNDING * _epsilon(found.basis) * float(np.abs(values).max()):
+    if not most > ROUNDING * _epsilon(krylov.basis) * float(np.abs(values).max()):
         raise InputError(
             f"the mean Hessian has no positive eigenvalue (largest {most:.3g}), so nothing can be influential; "
             "check that the loss depends on the layers chosen, or give more rows or steps"
@@ -139,30 +126,35 @@ def factor(found: Krylov, rank: int, *, tolerance: float, damping: float = 0.0) 
     vectors = vectors * np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(len(chosen))])
     scaled = vectors / np.sqrt(values[chosen] + damping)
     downwards = int(np.count_nonzero(values < -tolerance * most))
-    return Factor(_like(found.basis, scaled.T) @ found.basis, values[chosen], float(values[0]), downwards)
+    return Factor(_like(krylov.basis, scaled.T) @ krylov.basis, values[chosen], float(values[0]), downwards)
 
 
-def _split(basis: Any, vector: Vector) -> tuple[Array, Vector]:
-    """What of a vector lies in the basis, and what is left of it; twice is enough (Kahan)."""
-    inside = basis @ vector
-    rest = vector - inside @ basis
-    more = basis @ rest
-    return np.array((inside + more).tolist()), rest - more @ basis
-
-
-def _split_all(basis: Array, vectors: Array) -> tuple[Array, Array]:
-    """`_split` for some vectors (b, p) at a time: (s, b), (b, p)."""
+def _split(basis: Any, vectors: Any) -> tuple[Array, Any]:
+    """Of vectors (b, p): (s, b) what lies in the basis, and (b, p) what is left; twice is enough (Kahan)."""
     inside = basis @ vectors.T
     rest = vectors - inside.T @ basis
     more = basis @ rest.T
-    return (inside + more).astype(np.float64), rest - more.T @ basis
+    return np.asarray((inside + more).tolist()), rest - more.T @ basis
 
 
-def _independent(vectors: Array, least: float) -> Array:
+def _orthonormal(vectors: Any, least: float) -> Any:
     """(b', p) an orthonormal basis of some vectors (b, p), without those that add less than `least` to the others."""
+    if not isinstance(vectors, np.ndarray):  # a tensor of one vector
+        norm = math.sqrt(float(vectors[0] @ vectors[0]))
+        if norm <= least:
+            return vectors[:0]
+        return vectors / norm
     columns, triangle = np.linalg.qr(vectors.T)
-    kept: Array = np.ascontiguousarray(columns.T[np.abs(np.diag(triangle)) > least])
-    return kept
+    return np.ascontiguousarray(columns.T[np.abs(np.diag(triangle)) > least])
+
+
+def _continue(basis: Any, rest: Any, least: float, draw: Callable[[int], Vector], count: int) -> Any:
+    """At most `count` vectors to extend a basis by: what a product left over, or random ones where that is noise."""
+    new = _orthonormal(rest, least)[:count]
+    if len(new):
+        return new
+    random = _stack([draw(len(basis) + j) for j in range(count)])
+    return _orthonormal(_split(basis, random)[1], 0.0)
 
 
 def _check_finite(value: float) -> None:
@@ -173,37 +165,44 @@ def _check_finite(value: float) -> None:
         )
 
 
-def _add(basis: Any, size: int, vector: Vector, kept: Steps | None) -> int:
-    basis[size] = vector / _norm(vector)
-    if kept is not None:
-        kept.add_vector(basis[size])
-    return size + 1
+def _save_vectors(checkpoint: Checkpoint | None, vectors: Any) -> None:
+    if checkpoint is not None:
+        for vector in vectors:
+            checkpoint.add_vector(vector)
 
 
-def _restore(kept: Steps | None, basis: Any, small: Array) -> int:
-    """The number of vectors kept by an earlier run, put where they belong; the last has its product made again."""
-    if kept is None:
+def _restore(checkpoint: Checkpoint | None, basis: Any, small: Array) -> int:
+    """The number of vectors that an earlier run saved, put where they belong."""
+    if checkpoint is None:
         return 0
-    vectors = kept.vectors()[: len(basis)]
+    vectors = checkpoint.vectors()[: len(basis)]
     for j, vector in enumerate(vectors):
         basis[j] = _like(basis, vector)
-    for j, column in enumerate(kept.columns()[: max(0, len(vectors) - 1)]):
-        small[: j + 1, j] = small[j, : j + 1] = column
+    for j, column in enumerate(checkpoint.columns()[: max(0, len(vectors) - 1)]):
+        small[: j + 1, j] = column
+        small[j, : j + 1] = column
     return len(vectors)
 
 
-def _room(like: Vector, steps: int) -> Any:
-    shape = (steps, len(like))
-    return like.new_empty(shape) if hasattr(like, "new_empty") else np.empty(shape, dtype=like.dtype)
+def _empty_like(vector: Vector, rows: int) -> Any:
+    """(rows, p) of the same kind, on the same device."""
+    shape = (rows, len(vector))
+    if hasattr(vector, "new_empty"):
+        return vector.new_empty(shape)
+    return np.empty(shape, dtype=vector.dtype)
+
+
+def _stack(vectors: list[Any]) -> Any:
+    whole = _empty_like(vectors[0], len(vectors))
+    for j, vector in enumerate(vectors):
+        whole[j] = vector
+    return whole
 
 
 def _like(other: Any, values: Array) -> Any:
-    return other.new_tensor(values) if hasattr(other, "new_tensor") else np.asarray(values, dtype=other.dtype)
-
-
-def _norm(vector: Vector) -> float:
-    square = float(vector @ vector)
-    return math.sqrt(square)
+    if hasattr(other, "new_tensor"):
+        return other.new_tensor(values)
+    return np.asarray(values, dtype=other.dtype)
 
 
 def _epsilon(vector: Vector) -> float:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from ...core import Array, Evaluation, InputError, State
+from ...core.progress import Progress
 from ..batches import logits_of, split_batch
-from ..checkpoints import KeptBatches, KeptSteps, fingerprint, hold
+from ..checkpoints import BatchCheckpoint, StepCheckpoint, fingerprint, open_folder
 from ..outcomes import plain
-from ..progress import bar, shown
-from .head import NAME, SOURCE, Options
+from ..progress import report_batches, terminal_progress
+from .head import REPRESENTATION, SOURCE, InfluenceOptions
 from .lanczos import Factor, factor, krylov
 
 if TYPE_CHECKING:
@@ -23,14 +25,23 @@ Loss = Callable[[Any, Any], Any]
 
 
 class LayersInfluence:
-    """A factor of the mean Hessian in the parameters of some layers; `transform` reads the model again."""
+    """A factor of the mean Hessian in the parameters of some layers; `transform` runs the model again.
+
+    values: (D,) eigenvalues. least: the smallest eigenvalue met. negative: how many were below zero.
+    directions: (D, p). facts: the model's fingerprint, the layers, their parameters and the name of the loss.
+    options: what it was fitted with. loss: a loss of one's own, which is not saved.
+    """
 
     name: ClassVar[str] = "influence of layers"
 
-    def __init__(self, found: Factor, facts: dict[str, Any], options: Options, loss: Loss | None = None):
-        self.values, self.least, self.negative = found.values, found.least, found.negative
-        self.directions: Array = np.asarray(found.directions)  # (D, p)
-        self.facts, self.options, self.loss = facts, options, loss
+    def __init__(self, factor: Factor, facts: dict[str, Any], options: InfluenceOptions, loss: Loss | None = None):
+        self.values = factor.values
+        self.least = factor.least
+        self.negative = factor.negative
+        self.directions: Array = np.asarray(factor.directions)
+        self.facts = facts
+        self.options = options
+        self.loss = loss
 
     @classmethod
     def fit(
@@ -39,15 +50,19 @@ class LayersInfluence:
         batches: Sequence[Any],
         layers: Sequence[str] | None,
         family: str,
-        options: Options,
+        options: InfluenceOptions,
         *,
         loss: Loss | None = None,
         device: torch.device | str | None = None,
         memory: int | None = None,
         folder: str | Path | None = None,
-        progress: bool = True,
+        progress: Progress = terminal_progress,
     ) -> Self:
-        """From batches of the rows that the model learnt from, which are read `steps` times."""
+        """Fit on batches of training rows, which are read `steps` times.
+
+        layers: names of modules; None: all parameters. family: the loss, one of "classes", "binary", "multi-label",
+        "squared", or "own" with `loss`. memory: bytes of graphs that stay between products. folder: of a checkpoint.
+        """
         from ...tensors import (
             MeanHessian,
             chosen_parameters,
@@ -71,16 +86,20 @@ class LayersInfluence:
                 _row_losses(model, family, loss, where), parameters, nests, GRAPHS if memory is None else memory
             )
             p = sum(parameter.numel() for parameter in parameters.values())
-            kept = None
+            checkpoint = None
             if folder is not None:
                 work = {**facts, "options": vars(options), "rows": fingerprint(nests)}
-                kept = KeptSteps(hold(folder, work), p, _dtype(parameters))
-            with bar("curvature", progress) as tell:
-                found = krylov(
-                    hessian.product, _drawer(p, options.seed, parameters, where), options.steps, kept=kept, tell=tell
-                )
-            made = factor(found, options.rank, tolerance=options.tolerance, damping=options.damping)
-        return cls(_on_cpu(made), facts, options, loss)
+                checkpoint = StepCheckpoint(open_folder(folder, work), p, _dtype(parameters))
+            basis = krylov(
+                lambda vectors: hessian.product(vectors[0])[None],
+                _random_vectors(p, options.seed, parameters),
+                options.steps,
+                checkpoint=checkpoint,
+                progress=progress,
+            )
+            eigenpairs = factor(basis, options.rank, tolerance=options.tolerance, damping=options.damping)
+        directions = eigenpairs.directions.float().cpu().numpy()
+        return cls(replace(eigenpairs, directions=directions), facts, options, loss)
 
     def transform(
         self,
@@ -89,50 +108,68 @@ class LayersInfluence:
         *,
         device: torch.device | str | None = None,
         folder: str | Path | None = None,
-        progress: bool = True,
+        progress: Progress = terminal_progress,
     ) -> Array:
-        """(n, D) float32 in the loader's order. `folder`: where a run that is killed leaves its rows, to go on from."""
-        from ...tensors import RowProjections, chosen_parameters, evaluating, moved, twice_differentiable, unwrap
+        """(n, D) float32 in the loader's order. folder: where a killed run leaves its rows, to be resumed."""
+        from ...tensors import (
+            RowProjections,
+            chosen_parameters,
+            evaluating,
+            moved,
+            to_device,
+            twice_differentiable,
+            unwrap,
+        )
 
         model = unwrap(model)
         self._check(model)
-        kept = None
+        checkpoint = None
         if folder is not None:
             work = {**self.facts, "directions": fingerprint(self.directions)}
-            kept = KeptBatches(hold(folder, work), len(self.directions))
+            checkpoint = BatchCheckpoint(open_folder(folder, work), len(self.directions))
         parts: list[Array] = []
         with moved(model, device) as where, evaluating(model), twice_differentiable(model):
             parameters = chosen_parameters(model, self.facts["layers"])
             first = next(iter(parameters.values()))
             directions = first.new_tensor(self.directions)
             rows_of = RowProjections(_row_losses(model, self.facts["loss"], self.loss, where), parameters, directions)
-            for nest in _nests(shown(loader, progress, "influence")):
-                found = None if kept is None else kept.find(len(parts), nest)
-                if found is None:
-                    found = rows_of.of(_to(nest, where), len(nest[2])).float().cpu().numpy()
-                    if kept is not None:
-                        kept.add(nest, found)
-                parts.append(found)
-        if kept is not None:
-            kept.end(len(parts))
-        return np.concatenate(parts) if parts else np.empty((0, len(self.directions)), dtype=np.float32)
+            for nest in _nests(report_batches(loader, progress, "influence")):
+                rows = None
+                if checkpoint is not None:
+                    rows = checkpoint.find(len(parts), nest)
+                if rows is None:
+                    rows = rows_of.of(to_device(nest, where), len(nest[2])).float().cpu().numpy()
+                    if checkpoint is not None:
+                        checkpoint.add(nest, rows)
+                parts.append(rows)
+        if checkpoint is not None:
+            checkpoint.check_end(len(parts))
+        if not parts:
+            return np.empty((0, len(self.directions)), dtype=np.float32)
+        return np.concatenate(parts)
 
     def embed(
-        self, evaluation: Evaluation, model: Any, loader: Iterable[Any], device: Any = None, progress: bool = True
+        self,
+        evaluation: Evaluation,
+        model: Any,
+        loader: Iterable[Any],
+        device: Any = None,
+        progress: Progress = terminal_progress,
     ) -> Evaluation:
         """The evaluation with its influence embeddings, from a second reading of the loader."""
-        read = _Read(loader)
-        array = self.transform(model, read, device=device, progress=progress)
-        if len(array) != len(evaluation):
+        recorder = _LabelRecorder(loader)
+        embeddings = self.transform(model, recorder, device=device, progress=progress)
+        if len(embeddings) != len(evaluation):
             raise InputError(
-                f"the loader gave {len(evaluation):,} rows at first and {len(array):,} when it was read again; "
+                f"the loader gave {len(evaluation):,} rows at first and {len(embeddings):,} when it was read again; "
                 "give one that can be read twice, such as a list or a DataLoader without shuffling"
             )
-        if evaluation.labels is not None and not np.array_equal(read.labels(evaluation.labels.ndim), evaluation.labels):
+        labels = evaluation.labels
+        if labels is not None and not np.array_equal(recorder.labels(labels.ndim), labels):
             raise InputError(
                 "the loader gave its rows in another order when it was read again; give one that does not shuffle"
             )
-        return evaluation.with_representation(NAME, array, SOURCE)
+        return evaluation.with_representation(REPRESENTATION, embeddings, SOURCE)
 
     def _check(self, model: Any) -> None:
         from ...tensors import state_fingerprint
@@ -143,22 +180,25 @@ class LayersInfluence:
             raise InputError("this influence was fitted on other weights than the model has; fit it again")
 
     def to_state(self) -> State:
+        """What a file needs to hold."""
         facts = {**self.facts, "options": vars(self.options), "least": self.least, "negative": self.negative}
         return State(self.name, facts, {"directions": self.directions, "values": self.values})
 
     @classmethod
     def from_state(cls, state: State) -> Self:
+        """The fitted influence that `to_state` described."""
         facts = {name: state.facts[name] for name in ("model", "layers", "loss", "parameters")}
         arrays = state.arrays
-        found = Factor(arrays["directions"], arrays["values"], state.facts["least"], state.facts["negative"])
-        return cls(found, facts, Options(**state.facts["options"]))
+        eigenpairs = Factor(arrays["directions"], arrays["values"], state.facts["least"], state.facts["negative"])
+        return cls(eigenpairs, facts, InfluenceOptions(**state.facts["options"]))
 
 
-class _Read:
+class _LabelRecorder:
     """A loader that remembers the labels it has given."""
 
     def __init__(self, loader: Iterable[Any]):
-        self._loader, self._labels = loader, list[Array]()
+        self._loader = loader
+        self._labels: list[Array] = []
 
     def __iter__(self) -> Iterator[Any]:
         for raw in self._loader:
@@ -166,41 +206,41 @@ class _Read:
             yield raw
 
     def __len__(self) -> int:
-        return len(self._loader)  # type: ignore[arg-type]  # whoever asks expects a TypeError where it has none
+        return len(self._loader)  # type: ignore[arg-type]  # callers expect a TypeError where it has none
 
     def labels(self, ndim: int) -> Array:
         """As an evaluation has them: of shares the largest, of one column that."""
-        whole = np.concatenate(self._labels)
-        if whole.ndim == ndim:
-            return whole
-        return whole[:, 0] if whole.shape[1] == 1 else whole.argmax(axis=1)
+        labels = np.concatenate(self._labels)
+        if labels.ndim == ndim:
+            return labels
+        if labels.shape[1] == 1:
+            return labels[:, 0]
+        largest: Array = labels.argmax(axis=1)
+        return largest
 
 
 def _nests(batches: Iterable[Any]) -> Iterator[Any]:
-    """(args, kwargs, labels) of each batch."""
-    return ((batch.args, batch.kwargs, _tensor(batch.labels)) for batch in (split_batch(raw) for raw in batches))
-
-
-def _tensor(labels: Any) -> Any:
+    """(args, kwargs, labels) of each batch, the labels as a tensor."""
     import torch
 
-    return labels if isinstance(labels, torch.Tensor) else torch.as_tensor(plain(labels))
-
-
-def _to(nest: Any, where: Any) -> Any:
-    from ...tensors import to_device
-
-    return to_device(nest, where)
+    for raw in batches:
+        batch = split_batch(raw)
+        labels = batch.labels
+        if not isinstance(labels, torch.Tensor):
+            labels = torch.as_tensor(plain(labels))
+        yield batch.args, batch.kwargs, labels
 
 
 def _row_losses(model: Any, family: str, loss: Loss | None, where: Any) -> Any:
     """Parameters and (args, kwargs, labels) -> (b,) losses."""
     from torch.func import functional_call
 
-    row_loss = _LOSSES[family] if loss is None else loss
+    from ...tensors import to_device
+
+    row_loss = loss or _LOSSES[family]
 
     def losses(parameters: Any, nest: Any) -> Any:
-        args, kwargs, labels = _to(nest, where)
+        args, kwargs, labels = to_device(nest, where)
         logits = logits_of(functional_call(model, dict(parameters), args, kwargs))
         values = row_loss(logits, labels)
         if values.shape != labels.shape[:1]:
@@ -217,8 +257,9 @@ def _classes(logits: Any, labels: Any) -> Any:
     """Numbers of classes, or the shares of all of them."""
     from torch.nn.functional import cross_entropy
 
-    hard = labels.numel() == len(labels)
-    return cross_entropy(logits, labels.reshape(-1).long() if hard else labels.to(logits.dtype), reduction="none")
+    if labels.numel() == len(labels):
+        return cross_entropy(logits, labels.reshape(-1).long(), reduction="none")
+    return cross_entropy(logits, labels.to(logits.dtype), reduction="none")
 
 
 def _binary(logits: Any, labels: Any) -> Any:
@@ -247,7 +288,7 @@ _LOSSES: dict[str, Loss] = {
 }
 
 
-def _drawer(p: int, seed: int, parameters: Any, where: Any) -> Callable[[int], Any]:
+def _random_vectors(p: int, seed: int, parameters: Any) -> Callable[[int], Any]:
     """Random vectors from numpy, so that a CPU and a GPU start from the same."""
     first = next(iter(parameters.values()))
 
@@ -259,7 +300,3 @@ def _drawer(p: int, seed: int, parameters: Any, where: Any) -> Callable[[int], A
 
 def _dtype(parameters: Any) -> str:
     return str(next(iter(parameters.values())).dtype).removeprefix("torch.")
-
-
-def _on_cpu(found: Factor) -> Factor:
-    return Factor(found.directions.float().cpu().numpy(), found.values, found.least, found.negative)
