@@ -14,10 +14,11 @@ import re
 import sys
 import textwrap
 import tokenize
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 REFERENCE = Path(__file__).parent / "reference"
 NOTE = "<!-- Written by docs/generate.py; change the code, not this page. -->"
@@ -63,9 +64,42 @@ SETTINGS = {
     "trained_on_these_rows": "`no` where training rows were given and none of them is here, else `not known`.",
 }
 SLICE = {
+    "rule": "How the method decides membership, see [rule](#rule).",
     "discover": "On the search rows, see [discover](#discover).",
     "confirm": "On the held-out rows, see [confirm](#confirm); null where nothing was measured.",
     "explanations": "See [explanations](#explanations).",
+}
+RULE = {
+    "kind": "`ball`, `component`, `direction`, `path`, `cell`, `loss`, `ids`; `stand-in` for an approximation.",
+    "of": "Of an approximation: the rule that it takes the place of.",
+    "representation": "Which one decides membership.",
+    "scope": "The rows that the slice is limited to, such as `{\"label\": 3}` or `{\"prediction\": 1}`.",
+    "side": "`hard` or `easy`.",
+    "light": "spotlight: which light, from 0.",
+    "component": "gmm, domino, george, planespot, infembed: which component or cluster, from 0.",
+    "labels": "domino: share of each label in the component.",
+    "predictions": "domino: share of each prediction in the component.",
+    "found_in_class": "george: the class whose rows were clustered.",
+    "clusterer": "infembed: how rows were clustered.",
+    "label": "confusion: the true class.",
+    "prediction": "confusion: what it is taken for.",
+    "at_least": "high-loss: the lowest loss of a member.",
+    "round": "multiaccuracy: which round found it.",
+    "group": "directions: which group of the errors of a class.",
+    "arrays": "directions: names of the fitted arrays in `slicers/NAME.safetensors`.",
+    "C": "directions: the chosen C of the SVM.",
+    "rows": "directions: search rows of the class.",
+    "errors": "directions: those that are wrong.",
+    "strength": "directions: balanced accuracy out of fold; null where it cannot be measured.",
+    "null": "directions: `mean` and `spread` of the strength over `shuffles` of the outcome, `z`, `p_value`.",
+    "note": "directions: why there is no strength.",
+    "conditions": "barlow: the path, a list of `feature`, `op` and `value`.",
+    "names": "barlow: the features of the path in words.",
+    "leaves": "barlow: the paths to all leaves of its tree.",
+    "nodes": "barlow: the whole tree; of each node `feature`, `cut`, `left`, `right`.",
+    "tree": "barlow: which tree.",
+    "leaf": "barlow: which leaf of it.",
+    "searched": "barlow: the paper's numbers on the search rows.",
 }
 
 
@@ -419,6 +453,8 @@ def audit_json() -> str:
     lines += ["## slices", "", *_keys(slice_)]
     lines += ["### discover", "", lead_of(prose_of(SearchMeasure), {}), "", *_keys(_words(SearchMeasure))]
     lines += ["### confirm", "", lead_of(prose_of(HeldOutMeasure), {}), "", *_keys(_words(HeldOutMeasure))]
+    lines += ["### rule", "", "How the method decides membership; which keys there are depends on the method.", ""]
+    lines += _keys(RULE)
     lines += ["## explanations", "", *explanations()]
     return "\n".join(lines)
 
@@ -432,7 +468,66 @@ def _keys(words: Mapping[str, str]) -> list[str]:
 
 
 def explanations() -> list[str]:
-    return []
+    """The kinds of explanation, each with its keys, then the records that they are made of."""
+    from errata import explain
+
+    kinds = getattr(explain, "EXPLANATIONS", {})
+    lines = [
+        "Each has its `kind`, which says what the other keys are; `chosen_on` and `measured_on` say on which rows. A "
+        "kind that this version does not know is kept as it is. A value that has keys itself is a record, listed below.",
+        "",
+    ]
+    records: dict[str, type] = {}
+    for kind, cls in sorted(kinds.items()):
+        lines += [f"### {kind}", "", lead_of(prose_of(cls), _words(cls)), "", *_record_keys(cls, records)]
+    done: set[str] = set()
+    while len(done) < len(records):
+        for name in sorted(records.keys() - done):
+            done.add(name)
+            cls = records[name]
+            lines += [f"### {name}", "", lead_of(prose_of(cls), _words(cls)), "", *_record_keys(cls, records)]
+    return lines
+
+
+def _record_keys(cls: type, records: dict[str, type]) -> list[str]:
+    rows = [(f"`{key}`", _kind_of_value(hint, records), words) for key, hint, words in json_keys(cls)]
+    return table(("key", "", ""), rows)
+
+
+def json_keys(cls: type) -> Iterator[tuple[str, Any, str]]:
+    """(key, type, words) of all that a record writes to JSON; flat records are spread out."""
+    hints = get_type_hints(cls)
+    words = _words(cls)
+    for field in dataclasses.fields(cls):
+        if field.metadata.get("flat"):
+            yield from json_keys(_record_of(hints[field.name]))
+        else:
+            yield field.metadata.get("json", field.name), hints[field.name], words[field.name]
+
+
+def _record_of(hint: Any) -> Any:
+    """The record class in a type such as `tuple[Rate, ...] | None`; None where there is none."""
+    if dataclasses.is_dataclass(hint):
+        return hint
+    return next(filter(None, map(_record_of, get_args(hint))), None)
+
+
+def _kind_of_value(hint: Any, records: dict[str, type]) -> str:
+    """What a value is in JSON, in words, with a link to its record."""
+    parts = get_args(hint)
+    if get_origin(hint) in (Union, UnionType):
+        named = [_kind_of_value(part, records) for part in parts if part is not type(None)]
+        null = " or null" if type(None) in parts else ""
+        return " or ".join(dict.fromkeys(named)) + null
+    if get_origin(hint) in (tuple, list, Sequence):
+        return f"list of {_kind_of_value(parts[0], records)}" if parts else "list"
+    if dataclasses.is_dataclass(hint):
+        records.setdefault(hint.__name__, hint)
+        return f"[{hint.__name__}](#{hint.__name__.lower()})"
+    if get_origin(hint) is Literal:
+        return " or ".join(f"`{part}`" for part in parts)
+    plain = {str: "text", int: "number", float: "number", bool: "true or false", dict: "object"}
+    return plain.get(get_origin(hint) or hint, "object" if "Mapping" in str(hint) else "any")
 
 
 PAGES: dict[str, Callable[[], str]] = {
