@@ -73,7 +73,7 @@ RULE = {
     "kind": "`ball`, `component`, `direction`, `path`, `cell`, `loss`, `ids`; `stand-in` for an approximation.",
     "of": "Of an approximation: the rule that it takes the place of.",
     "representation": "Which one decides membership.",
-    "scope": "The rows that the slice is limited to, such as `{\"label\": 3}` or `{\"prediction\": 1}`.",
+    "scope": 'The rows that the slice is limited to, such as `{"label": 3}` or `{"prediction": 1}`.',
     "side": "`hard` or `easy`.",
     "light": "spotlight: which light, from 0.",
     "component": "gmm, domino, george, planespot, infembed: which component or cluster, from 0.",
@@ -474,7 +474,7 @@ def explanations() -> list[str]:
     kinds = getattr(explain, "EXPLANATIONS", {})
     lines = [
         "Each has its `kind`, which says what the other keys are; `chosen_on` and `measured_on` say on which rows. A "
-        "kind that this version does not know is kept as it is. A value that has keys itself is a record, listed below.",
+        "kind that this version does not know is kept as it is. A value that has keys itself is a record, see below.",
         "",
     ]
     records: dict[str, type] = {}
