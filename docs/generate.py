@@ -301,7 +301,7 @@ def command_line() -> str:
         if getattr(command, "commands", None):
             inner = command.commands.items()
             rows = ((f"`{' '.join((*path, name))}`", prose_of_command(child)) for name, child in inner)
-            lines += table(("command", ""), rows)
+            lines += table(("command", "what it does"), rows)
         parameters = [p for p in command.params if p.name != "help"]
         arguments = [p for p in parameters if p.param_type_name == "argument"]
         options = [p for p in parameters if p.param_type_name == "option"]
@@ -309,10 +309,10 @@ def command_line() -> str:
             usage = " ".join([*path, *map(_metavar, arguments)])
             lines += ["```text", usage + (" [OPTIONS]" if options else ""), "```", ""]
         if arguments:
-            lines += table(("argument", ""), ((f"`{_metavar(p)}`", p.help or "") for p in arguments))
+            lines += table(("argument", "meaning"), ((f"`{_metavar(p)}`", p.help or "") for p in arguments))
         if options:
             rows = ((_option_names(p), _required(p) or _default(p), p.help or "") for p in options)
-            lines += table(("option", "default", ""), rows)
+            lines += table(("option", "default", "meaning"), rows)
     return "\n".join(lines)
 
 
@@ -348,7 +348,7 @@ def methods() -> str:
         needs = ", ".join(f"`{name}`" for name in entry["needs"]) or "nothing beyond rows"
         presets = ", ".join(f"`{name}`" for name in entry["presets"])
         lines += [f"## {entry['name']}", "", lead_of(text, words), "", f"Needs {needs}. Presets: {presets}.", ""]
-        lines += table(("option", "default", "`as_published`", ""), _options(entry, cls, words))
+        lines += table(("option", "default", "`as_published`", "meaning"), _options(entry, cls, words))
     return "\n".join(lines)
 
 
@@ -387,7 +387,7 @@ def python_names() -> str:
         offered = sorted(getattr(module, "__all__", ()), key=str.lower)
         if offered:
             lines += [f"### errata.{room}", "", words, ""]
-            lines += table(("name", ""), ((f"`{name}`", _one_line(getattr(module, name))) for name in offered))
+            lines += table(("name", "what it is"), ((f"`{name}`", _one_line(getattr(module, name))) for name in offered))
     return "\n".join(lines)
 
 
@@ -404,9 +404,9 @@ def _python_entry(name: str, thing: Any) -> list[str]:
     words = words_of(text, fields or parameters)
     lines = [f"### {name}", "", "```text", signature(name, thing), "```", "", lead_of(text, words), ""]
     if fields:
-        lines += table(("field", "type", ""), ((f"`{key}`", f"`{kind}`", said) for key, (kind, said) in fields.items()))
+        lines += table(("field", "type", "meaning"), ((f"`{key}`", f"`{kind}`", said) for key, (kind, said) in fields.items()))
     elif words:
-        lines += table(("parameter", ""), ((f"`{key}`", words.get(key, "")) for key in parameters))
+        lines += table(("parameter", "meaning"), ((f"`{key}`", words.get(key, "")) for key in parameters))
     if inspect.isclass(thing):
         lines += _members(thing)
     for example in examples_of(text):
@@ -428,7 +428,7 @@ def _members(cls: type) -> list[str]:
         if inner is not None and callable(inner) and inner.__doc__:
             called = "()" if inspect.isfunction(member) or isinstance(member, classmethod | staticmethod) else ""
             rows.append((f"`{name}{called}`", first_sentence(inner)))
-    return table(("member", ""), rows) if rows else []
+    return table(("member", "what it is"), rows) if rows else []
 
 
 # ---- audit.json
@@ -464,7 +464,7 @@ def _words(cls: type) -> dict[str, str]:
 
 
 def _keys(words: Mapping[str, str]) -> list[str]:
-    return table(("key", ""), ((f"`{name}`", text) for name, text in words.items()))
+    return table(("key", "meaning"), ((f"`{name}`", text) for name, text in words.items()))
 
 
 def explanations() -> list[str]:
@@ -491,7 +491,7 @@ def explanations() -> list[str]:
 
 def _record_keys(cls: type, records: dict[str, type]) -> list[str]:
     rows = [(f"`{key}`", _kind_of_value(hint, records), words) for key, hint, words in json_keys(cls)]
-    return table(("key", "", ""), rows)
+    return table(("key", "value", "meaning"), rows)
 
 
 def json_keys(cls: type) -> Iterator[tuple[str, Any, str]]:

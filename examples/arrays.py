@@ -16,7 +16,7 @@ predictions = np.where(wrong, (labels + 1) % 4, labels)
 
 evaluation = errata.Evaluation(labels=labels, predictions=predictions, representations={"embedding": embedding})
 audit = errata.audit(evaluation)
-for found in audit.confirmed:
-    low, high = found.confirm.interval
-    share = (cluster[found.members] == 7).mean()
-    sys.stdout.write(f"{found.name}: gap {low:.2f} to {high:.2f}; {share:.0%} of it is the planted cluster\n")
+for slice_ in audit.confirmed:
+    low, high = slice_.confirm.interval
+    share = (cluster[slice_.members] == 7).mean()
+    sys.stdout.write(f"{slice_.name}: gap {low:.2f} to {high:.2f}; {share:.0%} of it is the planted cluster\n")

@@ -27,6 +27,6 @@ audit = errata.audit(evaluation, options={"spotlight": {"size": 0.05}})
 first = audit.confirmed[0]
 inside = first.members & ~audit.discover
 sys.stdout.write(
-    f"{first.confirm.errors} of {first.confirm.n} confirm rows are wrong; "
+    f"{first.confirm.errors} of {first.confirm.n} held-out rows are wrong; "
     f"{corner[~train].numpy()[inside].mean():.0%} of them are of the rare kind\n"
 )

@@ -23,4 +23,4 @@ def test_example(path):
 
 
 def test_there_are_examples():
-    assert {path.stem for path in EXAMPLES} == {"arrays", "defuse_mnist", "mend", "pytorch"}
+    assert {path.stem for path in EXAMPLES} == {"arrays", "defuse_mnist", "fix", "pytorch"}
