@@ -387,7 +387,8 @@ def python_names() -> str:
         offered = sorted(getattr(module, "__all__", ()), key=str.lower)
         if offered:
             lines += [f"### errata.{room}", "", words, ""]
-            lines += table(("name", "what it is"), ((f"`{name}`", _one_line(getattr(module, name))) for name in offered))
+            rows = ((f"`{name}`", _one_line(getattr(module, name))) for name in offered)
+            lines += table(("name", "what it is"), rows)
     return "\n".join(lines)
 
 
@@ -404,7 +405,8 @@ def _python_entry(name: str, thing: Any) -> list[str]:
     words = words_of(text, fields or parameters)
     lines = [f"### {name}", "", "```text", signature(name, thing), "```", "", lead_of(text, words), ""]
     if fields:
-        lines += table(("field", "type", "meaning"), ((f"`{key}`", f"`{kind}`", said) for key, (kind, said) in fields.items()))
+        rows = ((f"`{key}`", f"`{kind}`", meaning) for key, (kind, meaning) in fields.items())
+        lines += table(("field", "type", "meaning"), rows)
     elif words:
         lines += table(("parameter", "meaning"), ((f"`{key}`", words.get(key, "")) for key in parameters))
     if inspect.isclass(thing):
