@@ -102,7 +102,7 @@ TEXT_LABELS = np.where(good()["labels"], "cat", "bird")
 # name: (how the folder is made, the words after `errata audit`, words of the sentence)
 AUDIT: dict[str, tuple[Callable[[Path], Any], str, tuple[str, ...]]] = {
     # files
-    "missing file": (GOOD, "nope.npz -o out", ("there is no file", "nope.npz")),
+    "missing file": (GOOD, "nope.npz -o out", ("does not exist", "nope.npz")),
     "a folder": (NOT_AUDIT, "other -o out", ("is a folder", ".npz")),
     "empty file": (text("x.npz", ""), NPZ, ("is empty",)),
     "wrong suffix": (text("x.json", "{}"), "x.json -o out", ("must end in", ".parquet", "`.json`")),
@@ -215,7 +215,7 @@ AUDIT: dict[str, tuple[Callable[[Path], Any], str, tuple[str, ...]]] = {
     # other folders and files
     "after what is no audit": (NOT_AUDIT, "x.npz -o out --after other", ("not an audit", "audit.json")),
     "after nothing": (GOOD, "x.npz -o out --after nowhere", ("not an audit", "nowhere")),
-    "train is missing": (GOOD, "x.npz -o out --train y.npz", ("there is no file", "y.npz")),
+    "train is missing": (GOOD, "x.npz -o out --train y.npz", ("does not exist", "y.npz")),
     "train is the same": (GOOD, "x.npz -o out --train x.npz", ("also in `train`", "never saw")),
     "output exists": (NOT_AUDIT, "x.npz -o other", ("exists already", "name another")),
     "output is a file": (GOOD, "x.npz -o x.npz", ("exists already",)),
@@ -342,7 +342,7 @@ APPLY: dict[str, tuple[Callable[[Path], Any], str, tuple[str, ...]]] = {
     "no evaluation": (_remove("evaluation/evaluation.json"), NEW, ("damaged", "again")),
     "other columns": (WIDE, NEW, ("4 columns", "got 5")),
     "another representation": (OTHER, NEW, ("unknown representation `embedding`",)),
-    "missing rows": (nothing, "audit y.npz -o o.parquet", ("there is no file", "y.npz")),
+    "missing rows": (nothing, "audit y.npz -o o.parquet", ("does not exist", "y.npz")),
     "output exists": (text("o.parquet", "mine"), NEW, ("exists already",)),
     "output is no parquet": (nothing, "audit x.npz -o o.csv", ("must end in .parquet", "`.csv`")),
     "output without suffix": (nothing, "audit x.npz -o out", ("must end in .parquet", "nothing")),

@@ -105,7 +105,7 @@ def test_damaged_npz_says_so(tmp_path):
 
 
 def test_files_that_are_not_there_or_of_another_kind(tmp_path):
-    with pytest.raises(InputError, match="there is no file"):
+    with pytest.raises(InputError, match="does not exist"):
         read(tmp_path / "gone.npz")
     with pytest.raises(InputError, match="is a folder"):
         read(tmp_path)
@@ -254,7 +254,7 @@ def test_texts_that_cannot_be_read(tmp_path, arrays, words):
 def test_texts_come_from_an_npz(tmp_path):
     with pytest.raises(InputError, match=r"must end in .npz; got `.csv`"):
         read_texts(csv(tmp_path, "texts\nsnow\n"))
-    with pytest.raises(InputError, match="there is no file"):
+    with pytest.raises(InputError, match="does not exist"):
         read_texts(tmp_path / "nothing.npz")
     (tmp_path / "broken.npz").write_bytes(b"PK\x03\x04 and then nothing")
     with pytest.raises(InputError, match="damaged or not what its name says"):

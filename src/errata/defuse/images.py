@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Array, InputError
-from ..inputs.files import BROKEN
+from ..inputs.npz import BROKEN
 
 LABELS = ("labels", "label")
 EXACT = 2**53  # below it every whole number is a float

@@ -10,6 +10,7 @@ from scipy import sparse, special
 
 from ..core import Array, Evaluation, InputError, Source
 from ..core.errors import unknown
+from .formats import ObjectFormat
 from .media import Texts
 
 LARGEST_DENSE = 1 << 27  # values of a sparse input that is made dense: one gigabyte
@@ -50,6 +51,22 @@ def from_estimator(
         metadata=_columns(X, metadata),
         media=_texts(X),
     )
+
+
+def is_estimator(source: Any) -> bool:
+    """Whether this predicts and is no module of PyTorch's, some of which predict too."""
+    return hasattr(source, "predict") and not hasattr(source, "forward")
+
+
+def _inputs_and_answers(data: Any) -> tuple[Any, ...]:
+    if not isinstance(data, list | tuple) or len(data) != 2:
+        raise InputError("a scikit-learn estimator needs its inputs and answers; call collect(estimator, (X, y))")
+    return tuple(data)
+
+
+FORMAT = ObjectFormat(
+    "sklearn", "a fitted scikit-learn estimator with (X, y)", is_estimator, _inputs_and_answers, from_estimator
+)
 
 
 def _check_fitted(estimator: Any) -> None:

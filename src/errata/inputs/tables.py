@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..core import Array, Evaluation, InputError
+from .formats import ObjectFormat, refuse_data
 from .media import ImageBytes, ImagePaths
 from .names import KNOWN, PREFIXES, Reading, build, check_asked, has_prefix
 
@@ -36,7 +38,13 @@ def from_table(
     return from_arrow(to_arrow(table), Reading.of(metadata, foreign, Path(folder), "the table"))
 
 
+FORMAT = ObjectFormat(
+    "table", "a pandas, polars or pyarrow table", is_table, partial(refuse_data, "a table"), from_table
+)
+
+
 def to_arrow(table: Any) -> pa.Table:
+    """The table as arrow has it, without a copy where it can."""
     if isinstance(table, pa.Table):
         return table
     try:

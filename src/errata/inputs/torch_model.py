@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 from ..core import Array, Evaluation, InputError, Origin, require
 from ..core.progress import Progress
 from .batches import Batch, logits_of, split_batch
+from .formats import ObjectFormat
 from .outcomes import outcome_of, plain
 from .progress import note, report_batches, terminal_progress
 from .streams import InMemory, open_stream
@@ -79,6 +81,21 @@ def from_torch(
     if influence is None:
         return evaluation
     return influence.embed(evaluation, model, without_keys(loader, metadata), device, progress)
+
+
+def is_module(source: Any) -> bool:
+    """Whether this is a PyTorch module; who holds one has imported torch, so nobody else pays for the import."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(source, torch.nn.Module)
+
+
+def _loader_argument(data: Any) -> tuple[Any, ...]:
+    if data is None:
+        raise InputError("a PyTorch model needs a loader of batches; call collect(model, loader)")
+    return (data,)
+
+
+FORMAT = ObjectFormat("torch", "a PyTorch model with a loader", is_module, _loader_argument, from_torch)
 
 
 class _WithoutKeys:

@@ -1,0 +1,78 @@
+"""A `.csv` file as an Evaluation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from ..core import Evaluation, InputError
+from .files import damaged
+from .formats import FileFormat
+from .names import Reading, has_prefix
+from .tables import check_names, from_arrow
+
+NEVER_EMPTY = ("labels", "predictions", "groups", "ids")  # an empty cell there is a missing one, not an empty name
+
+
+def read_csv(path: Path, reading: Reading) -> Evaluation:
+    """Lists are written as `[0.1, 0.2]`, `0.1 0.2` or `0.1;0.2`."""
+    # What must not be taken for numbers: a text "1", an id "007".
+    as_text = dict.fromkeys(("ids", "text", "image_path", "embedding"), pa.string())
+    convert = pa.csv.ConvertOptions(column_types=as_text)
+    parse = pa.csv.ParseOptions(newlines_in_values=True)
+    try:
+        table = pa.csv.read_csv(path, parse_options=parse, convert_options=convert)
+    except (pa.ArrowException, OSError) as error:
+        raise damaged(path, error) from error
+    check_names(table.column_names, reading)
+    for i, name in enumerate(table.column_names):
+        table = table.set_column(i, name, _cells(name, table.column(name), reading))
+    return from_arrow(table, reading)
+
+
+FORMAT = FileFormat("csv", (".csv",), read_csv)
+
+
+def _cells(name: str, column: pa.ChunkedArray, reading: Reading) -> pa.ChunkedArray:
+    """A column of a csv with lists where lists are written, and nulls where nothing is."""
+    if not pa.types.is_string(column.type):
+        return column
+    if name == "embedding" or has_prefix(name, ("embedding:",)) or name == "probs":
+        return _lists(name, column, reading)
+    if name in NEVER_EMPTY:
+        column = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
+    return _whole_numbers(column) if name == "ids" else column
+
+
+def _lists(name: str, column: pa.ChunkedArray, reading: Reading) -> pa.ChunkedArray:
+    """Lists of numbers from cells such as "[0.1, 0.2]", "0.1 0.2" or "0.1;0.2"; an empty cell is missing."""
+    bare = pc.utf8_trim_whitespace(pc.replace_substring_regex(column, r"[\[\]()]", ""))
+    bare = pc.if_else(pc.equal(bare, ""), pa.scalar(None, pa.string()), bare)
+    parts = pc.split_pattern_regex(bare, r"\s*[;,\s]\s*")
+    try:
+        return parts.cast(pa.list_(pa.float64()))
+    except pa.ArrowInvalid as error:
+        row = next(i for i, cell in enumerate(parts) if not _parses(cell))
+        raise InputError(
+            f"`{name}` in {reading.where} has {column[row].as_py()!r} at row {row}; write it as [0.1, 0.2]"
+        ) from error
+
+
+def _parses(cell: pa.ListScalar) -> bool:
+    try:
+        cell.cast(pa.list_(pa.float64()))
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _whole_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Numbers where nothing is lost by it: "7" is one, "007" and "7a" stay text."""
+    try:
+        numbers = column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return column
+    return numbers if numbers.cast(pa.string()).equals(column) else column

@@ -1,0 +1,89 @@
+"""Every input format, and `collect` and `read`, which find the right one."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from ..core import Evaluation, InputError
+from ..core.errors import unknown
+from . import csv, estimator, npz, parquet, tables, torch_model
+from .files import check_file
+from .formats import FileFormat, InputFormat, ObjectFormat, refuse_data
+from .names import Reading
+
+FORMATS: dict[str, InputFormat] = {
+    format_.name: format_
+    for format_ in (npz.FORMAT, parquet.FORMAT, csv.FORMAT, tables.FORMAT, estimator.FORMAT, torch_model.FORMAT)
+}
+
+
+def registry() -> dict[str, InputFormat]:
+    """Our formats and those that outside packages offer through the entry point `errata.inputs`.
+
+    Outside ones come first, so that they can accept objects that one of ours would take for something more general.
+    """
+    outside = {entry.name: entry.load() for entry in entry_points(group="errata.inputs")}
+    return {**outside, **FORMATS}
+
+
+def file_formats() -> dict[str, FileFormat]:
+    """Suffix -> format, for all files that `read` takes."""
+    known = [format_ for format_ in registry().values() if isinstance(format_, FileFormat)]
+    return {suffix: format_ for format_ in known for suffix in format_.suffixes}
+
+
+def read(path: str | Path, *, metadata: Sequence[str] = (), foreign: Sequence[str] = ()) -> Evaluation:
+    """An Evaluation from a file.
+
+    metadata: columns (or arrays) with other names that are metadata. foreign: representations that do not come from
+    the audited model. Names are those of `from_table`; an `.npz` may also hold `class_names`, and no array with any
+    other name.
+    """
+    path = Path(path)
+    known = file_formats()
+    check_file(path, tuple(known))
+    reading = Reading.of(metadata, foreign, path.parent, f"`{path.name}`")
+    return known[path.suffix.lower()].read(path, reading)
+
+
+def collect(source: Any, data: Any = None, **options: Any) -> Evaluation:
+    """An Evaluation from what the user has.
+
+    source: a path (`read`), a data frame or arrow table (`from_table`), a fitted scikit-learn estimator
+    (`from_estimator`), or a PyTorch model (`from_torch`). data: `(X, y)` for an estimator, a loader of batches for a
+    PyTorch model. options: those of the function in brackets.
+
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X = np.arange(6.0).reshape(-1, 1)
+    >>> y = np.array([0, 0, 0, 1, 1, 1])
+    >>> evaluation = collect(LogisticRegression().fit(X, y), (X, y))
+    >>> int(evaluation.errors.sum())
+    0
+    >>> list(evaluation.representations)
+    ['features']
+    """
+    if isinstance(source, str | Path):
+        return _call(read, (source, *refuse_data("a file", data)), options)
+    adapters = [format_ for format_ in registry().values() if isinstance(format_, ObjectFormat)]
+    for adapter in adapters:
+        if adapter.accepts(source):
+            return _call(adapter.collect, (source, *adapter.arguments(data)), options)
+    descriptions = [adapter.description for adapter in adapters]
+    raise InputError(
+        f"collect takes a path ({', '.join(file_formats())}), {', '.join(descriptions[:-1])}, or {descriptions[-1]}; "
+        f"got {type(source).__name__}"
+    )
+
+
+def _call(function: Callable[..., Evaluation], arguments: tuple[Any, ...], options: dict[str, Any]) -> Evaluation:
+    parameters = inspect.signature(function).parameters.values()
+    known = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+    for name in options:
+        if name not in known:
+            raise unknown(f"option of {function.__name__}", name, known)
+    return function(*arguments, **options)

@@ -1,0 +1,69 @@
+"""Candidate texts with their embeddings: from whatever embeds texts, or from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core import Captions, InputError
+from ..core.errors import unknown
+from .files import check_file
+from .names import has_prefix
+from .npz import open_npz, read_array
+
+# Any sentence encoder: a list of m texts -> (m, d). `SentenceTransformer(folder).encode` and `ClipSpace.texts` are.
+Encoder = Callable[[list[str]], Any]
+
+
+def embed_captions(
+    texts: Sequence[str] | str | Path,
+    encode: Encoder,
+    representation: str,
+    *,
+    references: Sequence[str] | None = None,
+) -> Captions:
+    """Candidate texts for `audit(..., texts=)`.
+
+    texts: a list, or a text file with one on each line. encode: the encoder whose space `representation` is.
+    references: for each class the plainest text, "a photo of a dog"; those that are not among the texts are added.
+    """
+    given = _lines(Path(texts)) if isinstance(texts, str | Path) else list(texts)
+    every = list(dict.fromkeys([*(references or ()), *given]))
+    return Captions(every, np.asarray(encode(every)), representation, references)
+
+
+def read_texts(path: str | Path) -> Captions:
+    """Candidate texts from an `.npz` with `texts` (m,) and `embedding` or `embedding:NAME` (m, d).
+
+    It may hold `references` (k,) too: for each class, the plainest of the texts.
+    """
+    path = Path(path)
+    check_file(path, (".npz",))
+    with open_npz(path) as archive:
+        spaces = [name for name in archive.files if name == "embedding" or has_prefix(name, ("embedding:",))]
+        for name in archive.files:
+            if name not in ("texts", "references", *spaces):
+                raise unknown(f"array in `{path.name}`:", name, ("texts", "references", "embedding", "embedding:"))
+        if "texts" not in archive.files or len(spaces) != 1:
+            raise InputError(
+                f"`{path.name}` must hold `texts` (m,) and one of `embedding` or `embedding:NAME` (m, d); "
+                f"got {', '.join(f'`{name}`' for name in archive.files) or 'nothing'}"
+            )
+        texts = read_array(path, archive, "texts")
+        embeddings = read_array(path, archive, spaces[0])
+        references = None
+        if "references" in archive.files:
+            references = read_array(path, archive, "references")
+    representation = spaces[0].partition(":")[2] or spaces[0]
+    return Captions(texts, embeddings, representation, references)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"`{path}` cannot be read ({error}); give a text file in UTF-8, one text a line") from error
+    return [line.strip() for line in lines if line.strip()]
