@@ -19,7 +19,7 @@ from PIL import Image
 
 from errata import hypothesis, workflow
 from errata.app.server import create_app
-from errata.cli.serve import _questionnaire as questionnaire
+from errata.cli.serve import questionnaire
 from errata.core import Audit
 from errata.people.entries import Annotation, Decision, Drawing, Hypothesis
 from errata.people.records import Records

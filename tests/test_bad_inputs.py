@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import errata
-from errata.cli import audit as cli
+from errata.cli import app as cli
 
 N, D = 120, 4
 SRC = str(Path(errata.__file__).parents[1])

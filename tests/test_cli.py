@@ -19,7 +19,8 @@ import pytest
 
 import errata
 from errata.bench.recipes import RECIPES
-from errata.cli import audit as cli
+from errata.cli import app as cli
+from errata.cli import demo
 from errata.report import progress as bars_module
 
 N, D = 1000, 4
@@ -451,7 +452,7 @@ def test_demo_trains_a_network_with_a_blindspot_where_nothing_else_is_said(
     pytest.importorskip("torch")
     monkeypatch.setitem(RECIPES, "small", replace(RECIPES["small"], epochs=3))
     heard: list[tuple[str, float]] = []
-    monkeypatch.setattr(cli, "progress_bar", lambda: nullcontext(lambda what, share: heard.append((what, share))))
+    monkeypatch.setattr(demo, "progress_bar", lambda: nullcontext(lambda what, share: heard.append((what, share))))
     done = run("demo", "-o", tmp_path / "demo")
     assert (done.code, done.err) == (0, "")
     words = " ".join(done.out.split())

@@ -1,14 +1,13 @@
-"""The conductor: searches on some rows, measures on others, explains, and returns an Audit."""
+"""The conductor of the main job: searches on some rows, measures on others, explains, draws the map."""
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, Literal
 
 from . import store
 from .core import Array, Audit, Captions, Evaluation, InputError, Slice
@@ -24,227 +23,335 @@ from .core.confirm import (
 )
 from .core.errors import unknown
 from .core.membership import OVERLAP, jaccard
+from .core.progress import Progress, silent
 from .core.same_rows import count_same_rows
 from .core.split import discover_mask
+from .explain import draw_map
 from .explain import explain as explain_audit
 from .inputs import read
 from .inputs.influence import REPRESENTATION as INFLUENCE
 from .inputs.influence import add_influence
 from .report import to_html
 from .slicers import Approximation, Slicer, knows_outcome, make, registry, restore
+from .slicers.gmm import Gmm
 from .version import __version__
 
 FEWEST_ROWS = 20
-CLUSTER_ROWS = 10_000  # rows that fit the clusters drawn beside the slices
 SEEDS = 2**32  # as many as scikit-learn takes
 BEST = ("domino", "gmm")
 WITHOUT_LABELS = ("spotlight", "gmm")  # where there are losses and a representation only
 UNCONFIRMABLE = "unconfirmable"
 
-Progress = Callable[[str, float], None]  # what is being done, and the share done
+Options = Mapping[str, Mapping[str, Any]]  # method -> {option: value}
 
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """One method on one task, with discover and confirm rows in their roles."""
+    """One method on one task, with search rows and held-out rows in their roles."""
 
     key: str  # names the fitted slicer in the audit and on disk
     method: str
     task: str
     trial: SplitTask
+    slicer: Slicer  # not fitted yet
     reverse: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """A search that was run."""
+
+    search: _Search
+    slicer: Any  # what is saved and applied: the slicer, or its approximation
+    candidates: list[SliceCandidate]
+    untestable: list[SliceCandidate]  # only the outcome defines them, so that nothing can be measured
 
 
 def audit(
     evaluation: Evaluation,
     *,
     methods: Sequence[str] | None = None,
-    options: Mapping[str, Mapping[str, Any]] | None = None,
+    options: Options | None = None,
     seed: int = 0,
     settings: Settings | None = None,
     crossfit: bool = False,
     train: Evaluation | None = None,
     texts: Captions | None = None,
-    progress: Progress | None = None,
+    map: bool = False,
+    progress: Progress = silent,
 ) -> Audit:
-    """Find slices on the discover rows, confirm them on the others, explain what was found.
+    """Find slices on the search rows, confirm them on the held-out rows, and explain them.
 
-    methods: names, each `NAME` or `NAME:PRESET`; left out, those that `options` name, or the ones that do best
-    together on the exam and can read this evaluation. options: {"spotlight": {"size": 0.05}}; every argument of a
-    method's constructor is one. seed drives the search, never the split. crossfit also searches on the confirm
-    rows and tests on the discover rows, all in one family of tests. train: the rows the model learnt from, with
-    the same representations, for methods that need them. texts: candidates for describing each slice.
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Rows that the model was not trained on, with its outcomes and at least one representation.
+    methods : list of str, optional
+        Names, each `NAME` or `NAME:PRESET`. Default: those that `options` names, or the methods that do best together
+        on the benchmarks and can read this evaluation.
+    options : mapping, optional
+        Options of methods, such as {"spotlight": {"size": 0.05}}: arguments of their constructors.
+    seed : int
+        Seed of the search. The split depends on the row ids alone.
+    settings : Settings, optional
+        How strict the confirmation is.
+    crossfit : bool
+        Also search the held-out rows and test on the search rows, all in one family of tests.
+    train : Evaluation, optional
+        The rows that the model was trained on, with the same representations, for methods that need them.
+    texts : Captions, optional
+        SliceCandidate texts for describing each slice.
+    map : bool
+        Draw a map of all rows, as the command does. It takes longer than most searches, and no number depends on it.
+    progress : callable
+        Called with the stage and the share that is done.
+
+    Returns
+    -------
+    Audit
+        Slices in order of importance, with their verdicts and explanations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import errata
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(1000, 2))
+    >>> labels = rng.integers(0, 2, 1000)
+    >>> wrong = rng.random(1000) < np.where(x[:, 0] > 1, 0.8, 0.05)
+    >>> evaluation = errata.Evaluation(
+    ...     labels=labels, predictions=np.where(wrong, 1 - labels, labels), representations={"x": x}
+    ... )
+    >>> audit = errata.audit(evaluation, methods=["gmm"])
+    >>> audit.slices[0].verdict
+    'confirmed'
     """
     settings = settings or Settings()
-    _check_rows(evaluation, train)
-    if texts is not None:  # `explain` would say it after the search
-        texts.check_with(evaluation)
-    methods = default_methods(evaluation, options or {}) if methods is None else methods
-    check_methods(methods, options or {}, seed)
+    options = options or {}
+    _check_rows(evaluation, train, texts)
+    if methods is None:
+        methods = default_methods(evaluation, options)
+    built = build_slicers(methods, options, seed)
     discover = discover_mask(evaluation, settings.share)
     _check_split(evaluation, discover)
-    if any(_representation(method, options or {}) == INFLUENCE for method in methods):
+    if any(getattr(slicer, "representation", None) == INFLUENCE for slicer in built.values()):
         evaluation, train = add_influence(evaluation, train, discover)
-    searches = list(_searches(evaluation, methods, discover, settings, crossfit))
-    slicers: dict[str, Any] = {}
-    family: list[tuple[_Search, SliceCandidate]] = []
-    outside: list[tuple[_Search, SliceCandidate]] = []
-    for i, search in enumerate(searches):
-        slicer = make(search.method, seed=seed, options=_options_of(search.method, options or {}))
-        _report_to(slicer, progress, search.key, i, len(searches))
-        fitted, candidates, blind = _run(search, slicer, train, seed)
-        slicers[search.key] = fitted
-        if progress is not None:
-            progress(search.key, (i + 1) / len(searches))
-        family += [(search, candidate) for candidate in select_candidates(search.trial, candidates)]
-        outside += [(search, candidate) for candidate in blind[: settings.most]]
+    searches = list(_searches(evaluation, built, discover, settings, crossfit))
+    fits = _run_all(searches, train, seed, progress)
+    family = [
+        (fit.search, candidate) for fit in fits for candidate in select_candidates(fit.search.trial, fit.candidates)
+    ]
     results = confirm_all([(search.trial, candidate) for search, candidate in family])
-    found = _in_order([(search, result) for (search, _), result in zip(family, results, strict=True)])
-    slices = found + [_bare_slice(search, candidate) for search, candidate in outside]
+    tested = _in_order([(search, result) for (search, _), result in zip(family, results, strict=True)])
+    untested = [_bare_slice(fit.search, candidate) for fit in fits for candidate in fit.untestable[: settings.most]]
     trials = {search.task: search.trial for search in searches if not search.reverse}
     plain = Audit(
-        slices=tuple(replace(item, id=f"s{i}") for i, item in enumerate(slices, start=1)),
+        slices=tuple(replace(slice_, id=f"s{i}") for i, slice_ in enumerate(tested + untested, start=1)),
         evaluation=evaluation,
         discover=discover,
         overall=tuple((task, trial.overall()) for task, trial in trials.items()),
-        settings=_settings_record(settings, methods, options or {}, seed, crossfit, len(family), train),
+        settings=_settings_record(settings, methods, options, seed, crossfit, len(family), train),
         silence=_silence(trials, len(family)),
-        slicers=slicers,
+        slicers={fit.search.key: fit.slicer for fit in fits},
     )
-    clusters = _clusters(evaluation, discover, seed)
-    arrays = {} if texts is None else {key: slicer.to_state().arrays for key, slicer in slicers.items()}
-    return explain_audit(plain, seed=seed, clusters=clusters, train=train, texts=texts, arrays=arrays)
+    result = _explained(plain, train, texts, seed)
+    if map:
+        result = add_map(result, seed=seed, progress=progress)
+    return result
 
 
-def default_methods(evaluation: Evaluation, options: Mapping[str, Any]) -> Sequence[str]:
-    """What a newcomer gets: the methods that found most with least beside it in `docs/benchmarks.md`."""
+def add_map(audit: Audit, *, seed: int = 0, progress: Progress = silent) -> Audit:
+    """Return the audit with a map of its rows, where it has none and has a representation to draw one from."""
+    if any(explanation.kind == "map" for explanation in audit.explanations) or not audit.evaluation.representations:
+        return audit
+    return draw_map(audit, seed=seed, progress=lambda share: progress("map", share))
+
+
+def default_methods(evaluation: Evaluation, options: Options) -> Sequence[str]:
+    """Return the methods that `options` names, or those that found most, with least else, in the benchmarks."""
     if options:
         return list(options)
     known = registry()
     views = dict(evaluation.tasks()).values()
     able = all(_has(view, known[name].needs) for name in BEST for view in views)
-    return list(BEST if able else WITHOUT_LABELS)
+    if able:
+        return list(BEST)
+    return list(WITHOUT_LABELS)
 
 
 def _has(evaluation: Evaluation, needs: frozenset[str]) -> bool:
-    held = {name: getattr(evaluation, name) for name in needs}
-    return all(value is not None and (not isinstance(value, Mapping) or bool(value)) for value in held.values())
+    values = [getattr(evaluation, name) for name in needs]
+    return all(value is not None and (not isinstance(value, Mapping) or bool(value)) for value in values)
 
 
 def load(folder: str | Path) -> Audit:
-    """A saved audit, with its slicers ready for new rows."""
+    """Load a saved audit, with its slicers ready for new rows.
+
+    Parameters
+    ----------
+    folder : str or Path
+        The folder that `save` or the command `errata audit` wrote.
+
+    Returns
+    -------
+    Audit
+        The audit as it was saved.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import errata
+    >>> x = np.random.default_rng(0).normal(size=(100, 2))
+    >>> evaluation = errata.Evaluation(losses=np.exp(x[:, 0]), representations={"x": x})
+    >>> audit = errata.audit(evaluation, methods=["gmm"])
+    >>> folder = errata.save(audit, tempfile.mkdtemp() + "/audit")
+    >>> len(errata.load(folder).slices) == len(audit.slices)
+    True
+    """
     return store.load(folder, restore, read)
 
 
 def save(audit: Audit, folder: str | Path) -> Path:
-    """Write an audit and its report as a folder that does not exist yet; whole or not at all."""
+    """Write an audit and its report as a new folder; completely or not at all.
+
+    Parameters
+    ----------
+    audit : Audit
+        What to write.
+    folder : str or Path
+        A folder that does not exist yet.
+
+    Returns
+    -------
+    Path
+        The folder, with `audit.json`, `memberships.parquet`, `report.html` and what `load` needs.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import errata
+    >>> x = np.random.default_rng(0).normal(size=(100, 2))
+    >>> evaluation = errata.Evaluation(losses=np.exp(x[:, 0]), representations={"x": x})
+    >>> audit = errata.audit(evaluation, methods=["gmm"])
+    >>> folder = errata.save(audit, tempfile.mkdtemp() + "/audit")
+    >>> (folder / "report.html").is_file()
+    True
+    """
     return store.save(audit, folder, report=to_html(audit))
 
 
-def _check_rows(evaluation: Evaluation, train: Evaluation | None) -> None:
+def _check_rows(evaluation: Evaluation, train: Evaluation | None, texts: Captions | None) -> None:
     if not isinstance(evaluation, Evaluation):
         raise InputError(f"`audit` takes an Evaluation; got {type(evaluation).__name__}; make one with errata.collect")
     if len(evaluation) < FEWEST_ROWS:
         raise InputError(
-            f"an audit needs at least {FEWEST_ROWS} rows; got {len(evaluation)}; "
-            "half of them only confirm what the other half shows"
+            f"an audit needs at least {FEWEST_ROWS} rows; got {len(evaluation)}; half of them are held out to confirm "
+            "what the other half shows"
         )
-    _refuse_training_rows(evaluation, train)
+    shared = 0 if train is None else count_same_rows(evaluation, train)
+    if shared:  # errors on training rows do not predict errors on new ones
+        raise InputError(
+            f"at least {shared} rows of the evaluation are also in `train`; audit rows the model was not trained on"
+        )
+    if texts is not None:  # `explain` would refuse them after the search
+        texts.check_with(evaluation)
 
 
 def _check_split(evaluation: Evaluation, discover: Array) -> None:
     if discover.all() or not discover.any():
-        kind = "group" if evaluation.groups is not None else "id"
-        raise InputError(
-            f"the rows cannot be split in two: one {kind} holds nearly all of them; give `groups` that are smaller"
-        )
+        kind = "id" if evaluation.groups is None else "group"
+        raise InputError(f"the rows cannot be split in two: one {kind} holds nearly all of them; give smaller `groups`")
 
 
-def check_methods(methods: Sequence[str], options: Mapping[str, Mapping[str, Any]], seed: int = 0) -> None:
-    """All names, presets and options are known: worth saying before an hour of reading."""
+def check_methods(methods: Sequence[str], options: Options, seed: int = 0) -> None:
+    """Raise InputError unless all names, presets and options are known: worth knowing before an hour of reading."""
+    build_slicers(methods, options, seed)
+
+
+def build_slicers(methods: Sequence[str], options: Options, seed: int = 0) -> dict[str, Slicer]:
+    """Return a slicer, not fitted yet, for each method."""
     if isinstance(methods, str):
-        raise InputError(f"`methods` is a list of names; got the text {methods!r}; write [{methods!r}]")
+        raise InputError(f"`methods` must be a list of names; got the text {methods!r}; write [{methods!r}]")
     if not methods:
         raise InputError("`methods` is empty; name at least one, such as `spotlight`")
     if len(set(methods)) != len(methods):
-        raise InputError(f"`methods` names one twice: {', '.join(methods)}; name each once")
+        raise InputError(f"`methods` names a method twice: {', '.join(methods)}; name each once")
     named = {method.partition(":")[0] for method in methods} | set(methods)
     for method in options:
         if method not in named:
             raise unknown("method in an option", method, named)
-    for method in methods:
-        _check_seed(getattr(make(method, seed=seed, options=_options_of(method, options)), "seed", seed))
+    slicers = {method: make(method, seed=seed, options=options_of(method, options)) for method in methods}
+    for slicer in slicers.values():
+        own_seed = getattr(slicer, "seed", seed)
+        if not 0 <= own_seed < SEEDS:
+            raise InputError(f"`seed` must be between 0 and {SEEDS - 1}; got {own_seed}")
+    return slicers
 
 
-def _check_seed(seed: int) -> None:
-    if not 0 <= seed < SEEDS:
-        raise InputError(f"`seed` must lie from 0 to {SEEDS - 1}; got {seed}")
-
-
-def _refuse_training_rows(evaluation: Evaluation, train: Evaluation | None) -> None:
-    """Errors on rows the model learnt from say nothing of new ones."""
-    if train is None:
-        return
-    if same := count_same_rows(evaluation, train):
-        raise InputError(f"at least {same} rows of the evaluation are also in `train`; audit rows the model never saw")
-
-
-def _searches(
-    evaluation: Evaluation, methods: Sequence[str], discover: Array, settings: Settings, crossfit: bool
-) -> Iterable[_Search]:
-    for t, (task, view) in enumerate(evaluation.tasks()):
-        trials = [SplitTask(view, discover, settings)] + ([SplitTask(view, ~discover, settings)] if crossfit else [])
-        for reverse, trial in enumerate(trials):
-            for method in methods:
-                key = method.replace(":", "-") + (f"-task{t}" if task else "") + ("-reverse" if reverse else "")
-                yield _Search(key, method, task, trial, bool(reverse))
-
-
-def _options_of(method: str, options: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Options said for the method, then those said for this preset of it."""
+def options_of(method: str, options: Options) -> dict[str, Any]:
+    """Return the options for a method, overridden by those for this preset of it."""
     return {**options.get(method.partition(":")[0], {}), **options.get(method, {})}
 
 
-def _representation(method: str, options: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """The representation that a method asks for by name."""
-    asked: str | None = getattr(make(method, options=_options_of(method, options)), "representation", None)
-    return asked
+def _searches(
+    evaluation: Evaluation, slicers: Mapping[str, Slicer], discover: Array, settings: Settings, crossfit: bool
+) -> Iterator[_Search]:
+    for t, (task, view) in enumerate(evaluation.tasks()):
+        trials = [SplitTask(view, discover, settings)]
+        if crossfit:
+            trials.append(SplitTask(view, ~discover, settings))
+        for reverse, trial in enumerate(trials):
+            for method, slicer in slicers.items():
+                key = method.replace(":", "-")
+                if task:
+                    key += f"-task{t}"
+                if reverse:
+                    key += "-reverse"
+                # Each search fits a copy: a slicer that is not fitted holds nothing but its options.
+                yield _Search(key, method, task, trial, copy.copy(slicer), bool(reverse))
 
 
-def _report_to(slicer: Any, progress: Progress | None, key: str, i: int, total: int) -> None:
-    if progress is not None:
-        progress(key, i / total)
-        slicer.report_progress = lambda stage, share: progress(key, (i + share) / total)
+def _run_all(searches: Sequence[_Search], train: Evaluation | None, seed: int, progress: Progress) -> list[_Fit]:
+    """Run the searches; the progress of each is reported as a share of all of them."""
+    fits = []
+    for i, search in enumerate(searches):
+
+        def report(stage: str, share: float, key: str = search.key, done: int = i) -> None:
+            progress(key, (done + share) / len(searches))
+
+        report(search.method, 0.0)
+        search.slicer.report_progress = report  # type: ignore[attr-defined]  # beyond the protocol
+        fits.append(_run(search, train, seed))
+        report(search.method, 1.0)
+    return fits
 
 
-def _run(
-    search: _Search, slicer: Slicer, train: Evaluation | None, seed: int
-) -> tuple[Any, list[SliceCandidate], list[SliceCandidate]]:
-    """(what is saved, its candidates, candidates that nothing can approximate)."""
-    view, discover = search.trial.evaluation, search.trial.discover
-    searched = view.rows(discover)
-    slicer.fit(searched, train=train)
-    if not knows_outcome(slicer, view):
-        weights = slicer.membership(view)
-        return slicer, [_candidate(search, slicer, weights, j) for j in range(weights.shape[1])], []
-    approximation = Approximation(search.method, seed).fit(slicer, searched)
+def _run(search: _Search, train: Evaluation | None, seed: int) -> _Fit:
+    """Fit a slicer on the search rows; an approximation takes its place where membership reads the outcome."""
+    slicer = search.slicer
+    view = search.trial.evaluation
+    search_rows = view.rows(search.trial.discover)
+    slicer.fit(search_rows, train=train)
     own = slicer.membership(view)
-    inside = own >= slicer.thresholds_
+    if not knows_outcome(slicer, view):
+        return _Fit(search, slicer, [_candidate(search, slicer, own, j) for j in range(own.shape[1])], [])
+    approximation = Approximation(search.method, seed).fit(slicer, search_rows)
     weights = approximation.membership(view)
-    candidates = [
-        replace(
-            _candidate(search, approximation, weights, j),
-            fidelity=_fidelity(weights[:, j] >= approximation.thresholds_[j], inside[:, column], search.trial.confirm),
-        )
-        for j, column in enumerate(approximation.columns_)
-    ]
-    blind = [  # no approximation, so no column that could be applied to new rows
+    inside = own >= slicer.thresholds_
+    candidates = []
+    for j, column in enumerate(approximation.columns_):
+        members = weights[:, j] >= approximation.thresholds_[j]
+        fidelity = _fidelity(members, inside[:, column], search.trial.confirm)
+        candidates.append(replace(_candidate(search, approximation, weights, j), fidelity=fidelity))
+    without = [  # no approximation, so no column that could be applied to new rows
         replace(_candidate(search, slicer, own, j), index=-1)
         for j in range(own.shape[1])
         if j not in approximation.columns_ and inside[:, j].any()
     ]
-    empty = [c for c in candidates if not c.members.any()]
-    return approximation, [c for c in candidates if c.members.any()], blind + empty
+    empty = [candidate for candidate in candidates if not candidate.members.any()]
+    return _Fit(search, approximation, [c for c in candidates if c.members.any()], without + empty)
 
 
 def _candidate(search: _Search, slicer: Any, weights: Array, j: int) -> SliceCandidate:
@@ -253,39 +360,41 @@ def _candidate(search: _Search, slicer: Any, weights: Array, j: int) -> SliceCan
     return SliceCandidate(search.method, j, column, float(slicer.thresholds_[j]), rule, rule.get("side", "hard"))
 
 
-def _fidelity(approximation: Array, own: Array, confirm: Array) -> float:
-    taken = approximation & confirm
-    return float(own[taken].mean()) if taken.any() else 0.0
+def _fidelity(approximated: Array, own: Array, held_out: Array) -> float:
+    """Return the share of an approximation's held-out members that the method itself would take."""
+    members = approximated & held_out
+    return float(own[members].mean()) if members.any() else 0.0
 
 
 def _in_order(results: Sequence[tuple[_Search, SliceResult]]) -> list[Slice]:
-    """Slices by importance; those that hold mostly the same rows are folded into the first of them."""
-    kept: list[Slice] = []
+    """Return slices by importance; those that hold mostly the same rows are merged into the first of them."""
+    slices: list[Slice] = []
     for search, result in sorted(results, key=lambda pair: pair[1].priority):
-        inside = result.candidate.members
-        twin = next(
-            (
-                i
-                for i, other in enumerate(kept)
-                if (other.task, other.side) == (search.task, result.candidate.side)
-                and jaccard(other.members, inside) >= OVERLAP
-            ),
-            None,
-        )
+        twin = _twin(slices, search.task, result.candidate)
         if twin is None:
-            kept.append(_slice(search, result))
+            slices.append(_slice(search, result))
         else:
-            names = dict.fromkeys([*kept[twin].found_by, search.method])
-            kept[twin] = replace(kept[twin], found_by=tuple(names), folded=kept[twin].folded + 1)
-    return kept
+            methods = dict.fromkeys([*slices[twin].found_by, search.method])
+            slices[twin] = replace(slices[twin], found_by=tuple(methods), folded=slices[twin].folded + 1)
+    return slices
+
+
+def _twin(slices: Sequence[Slice], task: str, candidate: SliceCandidate) -> int | None:
+    """Return the position of the slice that holds mostly the rows of a candidate."""
+    for i, slice_ in enumerate(slices):
+        same_kind = slice_.task == task and slice_.side == candidate.side
+        if same_kind and jaccard(slice_.members, candidate.members) >= OVERLAP:
+            return i
+    return None
 
 
 def _slice(search: _Search, result: SliceResult) -> Slice:
+    confirmed_on: Literal["confirm", "discover"] = "discover" if search.reverse else "confirm"
     return replace(
         _bare_slice(search, result.candidate),
         verdict=result.verdict,
         reason=result.reason,
-        confirmed_on="discover" if search.reverse else "confirm",
+        confirmed_on=confirmed_on,
         discover=result.search,
         confirm=result.held_out,
         beyond=result.beyond,
@@ -296,8 +405,10 @@ def _slice(search: _Search, result: SliceResult) -> Slice:
 
 
 def _bare_slice(search: _Search, candidate: SliceCandidate) -> Slice:
-    """A slice of which nothing was measured. So stays one that no approximation could be found for: what unites its
-    rows is that they are wrong, and it is shown without a number."""
+    """Return a slice of which nothing was measured.
+
+    One that has no approximation stays so: what unites its rows is that they are wrong, and it has no numbers.
+    """
     return Slice(
         id="",
         method=search.method,
@@ -318,27 +429,29 @@ def _bare_slice(search: _Search, candidate: SliceCandidate) -> Slice:
 def _settings_record(
     settings: Settings,
     methods: Sequence[str],
-    options: Mapping[str, Any],
+    options: Options,
     seed: int,
     crossfit: bool,
     family: int,
     train: Evaluation | None,
 ) -> dict[str, Any]:
+    trained_on_these_rows = "not known" if train is None else "no"
+    plain_options = {method: {key: _as_json(value) for key, value in own.items()} for method, own in options.items()}
     return {
         "version": __version__,
         "methods": list(methods),
-        "options": {method: {key: _named(value) for key, value in given.items()} for method, given in options.items()},
+        "options": plain_options,
         "seed": seed,
         **asdict(settings),
         "level": settings.level,
         "crossfit": crossfit,
         "tested": family,
-        "trained_on_these_rows": "not known" if train is None else "no",
+        "trained_on_these_rows": trained_on_these_rows,
     }
 
 
-def _named(value: Any) -> Any:
-    """A setting as JSON has it; a function or an object of the user's by its name."""
+def _as_json(value: Any) -> Any:
+    """Return an option as JSON has it; a function or an object of the user's by its name."""
     try:
         json.dumps(value)
     except (TypeError, ValueError):
@@ -347,19 +460,33 @@ def _named(value: Any) -> Any:
 
 
 def _silence(trials: Mapping[str, SplitTask], family: int) -> str:
-    sentences = [(task, describe_sensitivity(trial, family)) for task, trial in trials.items()]
-    return " ".join(f"{task}: {sentence}" if task else sentence for task, sentence in sentences)
+    """Return what the audit could have missed, one sentence a task."""
+    sentences = []
+    for task, trial in trials.items():
+        sentence = describe_sensitivity(trial, family)
+        if task:
+            sentence = f"{task}: {sentence}"
+        sentences.append(sentence)
+    return " ".join(sentences)
 
 
-def _clusters(evaluation: Evaluation, discover: Array, seed: int) -> Array | None:
-    """(n,) clusters of a Gaussian mixture, to be drawn beside the slices (the paper's figure 5)."""
-    if not evaluation.representations or evaluation.losses is None:
+def _clusters(evaluation: Evaluation, slicers: Mapping[str, Any]) -> Array | None:
+    """Return (n,) clusters to draw beside the slices (figure 5 of Spotlight), where a Gaussian mixture was searched."""
+    if evaluation.losses is None:
         return None
-    rows = np.flatnonzero(discover)
-    few = rows[np.linspace(0, len(rows) - 1, min(len(rows), CLUSTER_ROWS)).astype(int)]
-    mixture = make("gmm", seed=seed).fit(evaluation.rows(few))
-    clusters: Array = mixture.membership(evaluation).argmax(axis=1)
-    return clusters
+    for slicer in slicers.values():
+        if isinstance(slicer, Gmm):
+            clusters: Array = slicer.membership(evaluation).argmax(axis=1)
+            return clusters
+    return None
 
 
-__all__ = ["Settings", "apply", "audit", "check_methods", "load", "save"]
+def _explained(plain: Audit, train: Evaluation | None, texts: Captions | None, seed: int) -> Audit:
+    arrays = {}
+    if texts is not None:  # captions lie along directions that a slicer learned
+        arrays = {key: slicer.to_state().arrays for key, slicer in plain.slicers.items()}
+    clusters = _clusters(plain.evaluation, plain.slicers)
+    return explain_audit(plain, seed=seed, clusters=clusters, train=train, texts=texts, arrays=arrays)
+
+
+__all__ = ["Settings", "add_map", "apply", "audit", "check_methods", "default_methods", "load", "options_of", "save"]

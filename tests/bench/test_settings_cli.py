@@ -15,9 +15,9 @@ from PIL import Image
 from errata.bench import settings, tables
 from errata.bench.own import from_file
 from errata.bench.tables import Table
-from errata.cli import audit as cli
-from errata.cli import bench_settings as settings_cli
-from errata.cli.bench_settings import as_table, read_table, trainer
+from errata.cli import app as cli
+from errata.cli import bench as bench_cli
+from errata.cli.bench import read_table, settings_table, trainer
 from errata.core import InputError
 
 N = 3000
@@ -120,9 +120,7 @@ def test_trained_models_and_their_representation(folder, bench):
 
 def test_the_bar_runs_forward_to_the_last_method(folder, bench, monkeypatch):
     heard = []
-    monkeypatch.setattr(
-        "errata.report.progress.progress_bar", lambda: nullcontext(lambda what, share: heard.append((what, share)))
-    )
+    monkeypatch.setattr(bench_cli, "progress_bar", lambda: nullcontext(lambda what, share: heard.append((what, share))))
     assert bench(*OWN, *QUICK)[0] == 0
     shares = [share for _, share in heard]
     assert shares == sorted(shares)
@@ -185,13 +183,13 @@ def test_ready_tables_get_what_was_asked(monkeypatch, tmp_path):
 
 def test_the_classes_of_cifar10_are_not_correlated_with_what_they_make_up(monkeypatch, folder, bench):
     given = columns()
-    marks = dict.fromkeys(("cat", "truck", *settings_cli.PIXELS), given["town"])
+    marks = dict.fromkeys(("cat", "truck", *bench_cli.PIXELS), given["town"])
     made = Table("cifar10-animal", (given["ill"] == "yes").astype(int), marks, given["embedding"], "layer")
-    monkeypatch.setattr(settings_cli, "read_table", lambda *given: made)
+    monkeypatch.setattr(bench_cli, "read_table", lambda *given: made)
     assert bench("cifar10", *QUICK, "-o", "run")[0] == 0
     names = {path.name[10:14]: settings.facts_of(path)["name"] for path in (folder / "run").glob("*.npz")}
     assert names["nois"] in ("cat", "truck")
-    assert names["corr"] in settings_cli.PIXELS
+    assert names["corr"] in bench_cli.PIXELS
 
 
 def test_pictures_train_a_network_and_columns_a_regression():
@@ -220,18 +218,18 @@ def test_differences_are_paired_over_all_settings():
         row("confusion", "rare", [0.2, 0.3]), row("gmm", "rare", [0.3, 0.6]),
         row("confusion", "noisy", [0.5]), row("gmm", "noisy", [0.7]),
     ]  # fmt: skip
-    lines = as_table(rows, ["rare", "noisy"]).splitlines()
+    lines = settings_table(rows, ["rare", "noisy"]).splitlines()
     assert lines[2].startswith("| *settings* | 2 kept, 1 dropped |  | 1 kept, 1 dropped |")
     assert lines[-1] == "| gmm:recommended | 0.45 ± 0.05 | 0.25 | 0.70 ± 0.05 | 0.25 | +0.20 ± 0.06 | 2.00 | x |"
     assert "| +0.00 ± 0.00 |" in lines[-2]
     assert len({line.count("|") for line in lines[:2] + lines[4:]}) == 1
-    assert "|  | 2.00 |" in as_table(rows[1::2], ["rare", "noisy"])  # nothing to compare with
+    assert "|  | 2.00 |" in settings_table(rows[1::2], ["rare", "noisy"])  # nothing to compare with
 
 
 def test_a_kind_without_a_setting_has_dashes():
     none = dict.fromkeys(("p10", "p10_se", "ap", "base", "seconds", "representation"))
     empty = {**row("gmm", "rare", [0.0]), **none, "settings": 0, "each": []}
-    (last,) = as_table([empty], ["rare"]).splitlines()[4:]
+    (last,) = settings_table([empty], ["rare"]).splitlines()[4:]
     assert last == "| gmm:recommended | – ± – | – |  | – | – |"
 
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from errata.bench import spotcheck
+from errata.bench.methods import expand
 from errata.bench.spotcheck import Exam, evaluation_of, run, screened
-from errata.cli import audit as cli
-from errata.cli.bench import as_table, expand
+from errata.cli import app as cli
+from errata.cli.bench import spotcheck_table
 from errata.core import Evaluation, InputError
 
 METHODS = ["gmm", "high-loss", "spotlight:as_published"]
@@ -51,7 +52,7 @@ def test_rows_of_the_table(trained, tmp_path):
     assert rows[0]["fdr"] == 0.0
     assert rows[1]["dr"] < 1.0
     assert rows[1]["representation"] == "none"
-    assert "gmm" in as_table(rows)
+    assert "gmm" in spotcheck_table(rows)
     assert rows[0]["replaced"] == len(trained) - 3  # those that failed the check were replaced and counted
 
 

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed: nothing is generated")
 
-from errata.cli import audit as cli
+from errata.cli import app as cli
 from support import digits
 
 MINE = """

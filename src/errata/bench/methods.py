@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ..core import InputError
 from ..slicers import make, registry
@@ -20,8 +19,3 @@ def expand(given: Sequence[str]) -> list[str]:
     for name in names:
         make(name)
     return names
-
-
-def options_of(method: str, options: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Options said for the method, then those said for this preset of it."""
-    return {**options.get(method.partition(":")[0], {}), **options.get(method, {})}

@@ -25,9 +25,9 @@ from ..core.gaps import wilson
 from ..inputs.influence import REPRESENTATION as INFLUENCE
 from ..inputs.influence import add_influence
 from ..slicers import make
+from ..workflow import options_of
 from . import metrics
 from .files import hold_one_exam, write, write_npz
-from .methods import options_of
 from .tables import Table, Train, train_logistic, train_network
 
 __all__ = [

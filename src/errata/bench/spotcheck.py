@@ -19,9 +19,9 @@ from ..core import Array, Evaluation, InputError
 from ..core.membership import fold, standing_out
 from ..inputs.influence import REPRESENTATION, SOURCE, HeadInfluence, InfluenceOptions
 from ..slicers import make
+from ..workflow import options_of
 from . import metrics
 from .files import hold_one_exam, write, write_npz
-from .methods import options_of
 from .recipes import RECIPES, Recipe, planted, splits
 from .scenes import Scenes, World, sample_world
 

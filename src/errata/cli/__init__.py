@@ -1,5 +1,5 @@
-"""The command `errata`: argv -> one call -> exit code."""
+"""The command `errata`: one module a group of commands."""
 
-from .audit import main
+from .app import COMMANDS, create_app, main
 
-__all__ = ["main"]
+__all__ = ["COMMANDS", "create_app", "main"]

@@ -1,48 +1,61 @@
-"""`errata bench`: the exams as commands."""
+"""`errata bench spotcheck` and `errata bench settings`: the benchmarks as commands."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, cast, get_args
 
 import typer
 
+from ..bench import settings as slice_settings
+from ..bench import tables
 from ..bench.files import check_json, write_rows
 from ..bench.methods import expand
-from ..core import require
-from .bench_settings import command as settings
+from ..bench.metrics import mean_and_error
+from ..core import InputError, require
+from ..core.errors import unknown
+from ..report.progress import progress_bar
+from ..workflow import check_methods
+from .common import Names, Sets, read_options
 
-app = typer.Typer(help="Exams: how good are the methods?", no_args_is_help=False)
+RESULTS = Path("bench-results")
+READY = ("cifar10", "utkface", "scenes")
+MODELS = ("synthetic", "trained")
+PIXELS = ("bright", "warm", "contrasty")
+ROWS = 25_000  # of a ready table
+SETTING_ROWS = 5000
+LR = 2e-3
+# The stronger half of the published strengths, and for rare slices one share above them: a tenth of the published rows
+# leaves too few members of a slice of 1% to find, or even to tell that the model is worse there.
+STRENGTHS = {"rare": (0.05, 0.1), "correlation": (0.6, 0.8), "noisy": (0.3, 0.4)}
 
-Many = list[str]
+Positive = Literal["animal", "vehicle"]
+Methods = Annotated[Names, typer.Option(help="NAME, NAME:PRESET or `all`; repeat, or separate by commas.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same table.")]
+Output = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="DIR", help="Folder of the run; an earlier run is resumed.")
+]
+Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the rows.")]
 
-
-@app.callback()
-def _start() -> None:
-    """Exams: how good are the methods?"""
+app = typer.Typer(help="Benchmarks: how good are the methods?", no_args_is_help=False)
 
 
 @app.command()
 def spotcheck(
-    configs: Annotated[int, typer.Option(help="How many worlds, each with a model of its own.")] = 4,
+    configs: Annotated[int, typer.Option(help="Number of worlds, each with a model of its own.")] = 4,
     scale: Annotated[str, typer.Option(help="`small`, for two CPU cores, or `published`.")] = "small",
-    size: Annotated[int | None, typer.Option(metavar="PX", help="Other than the scale's picture size.")] = None,
-    method: Annotated[Many, typer.Option(help="NAME, NAME:PRESET or `all`; repeat, or separate by commas.")] = ["all"],  # noqa: B006
-    sets: Annotated[Many, typer.Option("--set", metavar="METHOD.KEY=VALUE", help="An option of a method.")] = [],  # noqa: B006
+    size: Annotated[int | None, typer.Option(metavar="PX", help="Image size. Default: that of the scale.")] = None,
+    method: Methods = ["all"],
+    sets: Sets = [],
     device: Annotated[str, typer.Option(help="Where models are trained: cpu or cuda.")] = "cpu",
     jobs: Annotated[int, typer.Option(help="Processes that paint and judge.")] = 1,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same table.")] = 0,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="DIR", help="Where a run goes on from.")
-    ] = None,
-    as_json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the rows.")] = None,
+    seed: Seed = 0,
+    output: Output = None,
+    as_json: Json = None,
 ) -> None:
     """Models with planted blindspots: how many does each method find?"""
     from ..bench.spotcheck import Exam, run
-    from ..report.progress import progress_bar
-    from ..workflow import check_methods
-    from .audit import read_options
 
     exam = Exam(scale, configs, seed, size, device, jobs)
     methods = expand(method)
@@ -50,32 +63,207 @@ def spotcheck(
     check_methods(methods, options, seed)
     check_json(as_json)
     require("torch", "torch")
-    folder = output or Path("bench-results") / f"spotcheck-{scale}-{exam.size}px-seed{seed}"
+    folder = output or RESULTS / f"spotcheck-{scale}-{exam.size}px-seed{seed}"
     with progress_bar() as progress:
         rows = run(exam, methods, folder, options=options, progress=progress)
     typer.echo(f"{exam.name}; {configs} worlds, {rows[0]['replaced']} replaced; seed {seed}")
-    typer.echo(as_table(rows))
+    typer.echo(spotcheck_table(rows))
     write_rows(as_json, rows)
 
 
-app.command("settings")(settings)
-
-
-def as_table(rows: Sequence[dict[str, Any]]) -> str:
-    """A markdown table: rates with their standard errors."""
+def spotcheck_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return a markdown table: rates with their standard errors."""
     lines = [
         "| method | preset | DR | FDR | FDR, prefix | coherence | representation | seconds |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
-        cells = [row["method"], row["preset"], *(_rate(row, key) for key in ("dr", "fdr", "fdr_prefix"))]
-        close = "–" if row["coherence"] is None else f"{row['coherence']:.2f}"
-        lines.append("| " + " | ".join([*cells, close, row["representation"], f"{row['seconds']:.1f}"]) + " |")
+        rates = [_rate(row, key) for key in ("dr", "fdr", "fdr_prefix")]
+        coherence = _number(row["coherence"])
+        cells = [row["method"], row["preset"], *rates, coherence, row["representation"], f"{row['seconds']:.1f}"]
+        lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
 def _rate(row: dict[str, Any], key: str) -> str:
-    if row[key] is None:
-        return "–"
-    error = row[f"{key}_se"]
-    return f"{row[key]:.2f}" + (f" ({error:.2f})" if error is not None else "")
+    rate = _number(row[key])
+    if row[key] is None or row[f"{key}_se"] is None:
+        return rate
+    return f"{rate} ({row[f'{key}_se']:.2f})"
+
+
+@app.command()
+def settings(
+    source: Annotated[str, typer.Argument(metavar="TABLE", help="cifar10, utkface, scenes, or a file of your own.")],
+    target: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Of a file: what is predicted; the larger of two values is 1.")
+    ] = None,
+    attribute: Annotated[
+        Names, typer.Option(metavar="COLUMN", help="Of a file: a column whose values are slices; repeat.")
+    ] = [],
+    model: Annotated[str, typer.Option(help="`synthetic`, drawn from Beta distributions, or `trained`.")] = "synthetic",
+    kind: Annotated[Names, typer.Option(help="rare, correlation, noisy; repeat, or separate by commas.")] = list(
+        STRENGTHS
+    ),
+    method: Methods = ["all"],
+    sets: Sets = [],
+    positive: Annotated[str, typer.Option(help="Of cifar10: animal or vehicle.")] = "animal",
+    foreign: Annotated[
+        bool, typer.Option("--foreign", help="Search trained models by the table's representation.")
+    ] = False,
+    n: Annotated[int | None, typer.Option(help="Rows of a setting. Default: 5,000, or half of the table.")] = None,
+    rows: Annotated[
+        int | None, typer.Option(help="Rows of a ready table; 40% of images train the encoder. Default: 25,000.")
+    ] = None,
+    keep: Annotated[int, typer.Option("--settings", help="Settings of each kind to keep.")] = 4,
+    tries: Annotated[int, typer.Option(help="Models of each kind, at most; sound ones are dropped.")] = 20,
+    epochs: Annotated[int, typer.Option(help="Epochs of a trained network.")] = 6,
+    seed: Seed = 0,
+    output: Output = None,
+    as_json: Json = None,
+) -> None:
+    """Models that fail on a known slice of a table: how high does each method rank its rows?"""
+    kinds = _kinds(kind)
+    methods = expand(method)
+    options = read_options(methods, sets, [])
+    check_methods(methods, options, seed)
+    _check_numbers({"settings": keep, "tries": tries, "epochs": epochs, "rows": rows, "n": n})
+    check_json(as_json)
+    _check_model(model, foreign)
+    name = f"{source}-{positive}" if source == "cifar10" else Path(source).stem
+    folder = output or RESULTS / f"settings-{name}-seed{seed}"
+    with progress_bar() as progress:
+        progress("reading the table", 0.0)
+        table = read_table(source, target, attribute, rows, folder / "cache", positive)
+        size = n or min(SETTING_ROWS, len(table) // 2)
+        attributes = _attributes(table) if source == "cifar10" else {}
+        plan = slice_settings.Plan(
+            size, keep, tries, seed=seed, own=not foreign, strengths=STRENGTHS, attributes=attributes
+        )
+        train = trainer(table, model, epochs)
+        results = slice_settings.run(
+            table, kinds, methods, folder, plan=plan, train=train, options=options, progress=progress
+        )
+    typer.echo(f"{table.name}, {model} models; {plan.n:,} rows a setting; seed {seed}")
+    typer.echo(settings_table(results, kinds))
+    write_rows(as_json, results)
+
+
+def _kinds(texts: Sequence[str]) -> list[str]:
+    names = [name for text in texts for name in text.split(",") if name]
+    if not names:
+        raise InputError(f"`--kind` is empty; name at least one of {', '.join(STRENGTHS)}")
+    return [_one_of("kind of setting", name, STRENGTHS) for name in dict.fromkeys(names)]
+
+
+def _check_numbers(numbers: Mapping[str, int | None]) -> None:
+    for name, value in numbers.items():
+        if value is not None and value < 1:
+            raise InputError(f"`--{name}` must be at least 1; got {value}")
+
+
+def _check_model(model: str, foreign: bool) -> None:
+    if _one_of("model", model, MODELS) == "synthetic" and foreign:
+        raise InputError(
+            "`--foreign` is for `--model trained`: synthetic models have no layer of their own; leave it out"
+        )
+
+
+def _one_of(what: str, name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
+    if name not in known:
+        raise unknown(what, name, known)
+    return name
+
+
+def read_table(
+    source: str, target: str | None, attributes: Sequence[str], rows: int | None, cache: Path, positive: str
+) -> tables.Table:
+    """Return a ready table, or a file with the named columns."""
+    _one_of("positive class", positive, get_args(Positive))
+    if positive != "animal" and source != "cifar10":
+        raise InputError(f"`--positive` is for cifar10; got it with `{source}`; leave it out")
+    if source not in READY:
+        return _own(source, target, attributes, rows)
+    if target is not None or attributes:
+        raise InputError(f"`--target` and `--attribute` are for a file; got them with `{source}`; leave them out")
+    rows = rows or ROWS
+    if source == "scenes":
+        return tables.from_scenes(rows)
+    require("torch", "torch")  # for the representation that images are searched by
+    if source == "cifar10":
+        return tables.cifar10(rows=rows, cache=cache, positive=cast(Positive, positive))
+    return tables.utkface(rows=rows, cache=cache)
+
+
+def _own(source: str, target: str | None, attributes: Sequence[str], rows: int | None) -> tables.Table:
+    from ..bench.own import from_file
+
+    if not Path(source).suffix:
+        raise unknown("table", source, (*READY, "a .parquet, .csv or .npz file"))
+    if rows is not None:
+        raise InputError(f"`--rows` is for {', '.join(READY)}; `{source}` is read whole; leave it out")
+    if target is None or not attributes:
+        raise InputError(f"`{source}` needs `--target COLUMN` and at least one `--attribute COLUMN`")
+    return from_file(Path(source), target, attributes)
+
+
+def _attributes(table: tables.Table) -> dict[str, Sequence[str]]:
+    """Return the attributes of cifar10 that each kind of setting uses.
+
+    A class lies within the target, so that it can be rare or noisy, but not correlated with it.
+    """
+    classes = tuple(name for name in table.attributes if name not in PIXELS)
+    return {"rare": classes, "noisy": classes, "correlation": PIXELS}
+
+
+def trainer(table: tables.Table, model: str, epochs: int) -> slice_settings.Train | None:
+    """Return None for a synthetic model; a network where there are images, else logistic regression on the features."""
+    if model == "synthetic":
+        return None
+    if table.images is None:
+        return tables.train_logistic(table.features)
+    return tables.train_network(table.images, epochs=epochs, lr=LR)
+
+
+def settings_table(rows: Sequence[dict[str, Any]], kinds: Sequence[str]) -> str:
+    """Return methods by kinds: precision at 10 with its standard error, average precision, gain over `confusion`."""
+    by_method = {(f"{row['method']}:{row['preset']}", row["kind"]): row for row in rows}
+    methods = list(dict.fromkeys(name for name, _ in by_method))
+    of_kinds = [by_method[methods[0], kind] for kind in kinds]
+    counts = " | ".join(f"{row['settings']} kept, {row['dropped']} dropped | " for row in of_kinds)
+    chances = " | ".join(f"{_number(row['base'])} | " for row in of_kinds)
+    lines = [
+        f"| method | {' | '.join(f'{kind}: P@10 | AP' for kind in kinds)} | minus `confusion`, all settings | seconds "
+        "| representation |",
+        "|---" * (2 * len(kinds) + 4) + "|",
+        f"| *settings* | {counts} | | | |",
+        f"| *chance* | {chances} | | | |",
+    ]
+    for method in methods:
+        own = [by_method[method, kind] for kind in kinds]
+        baseline = [by_method.get(("confusion:recommended", kind)) for kind in kinds]
+        lines.append(_settings_line(method, own, baseline))
+    return "\n".join(lines)
+
+
+def _settings_line(method: str, rows: list[dict[str, Any]], baseline: list[dict[str, Any] | None]) -> str:
+    cells = [f"{_number(row['p10'])} ± {_number(row['p10_se'])} | {_number(row['ap'])}" for row in rows]
+    seconds, _ = mean_and_error([row["seconds"] for row in rows])
+    representation = next((row["representation"] for row in rows if row["representation"]), "–")
+    return f"| {method} | {' | '.join(cells)} | {_gain(rows, baseline)} | {_number(seconds)} | {representation} |"
+
+
+def _gain(rows: list[dict[str, Any]], baseline: list[dict[str, Any] | None]) -> str:
+    """Return the paired difference over all settings of a line; nothing where `confusion` did not run."""
+    pairs = [
+        (value, other_value)
+        for row, other in zip(rows, baseline, strict=True)
+        if other
+        for value, other_value in zip(row["each"], other["each"], strict=True)
+    ]
+    mean, error = mean_and_error([value - other_value for value, other_value in pairs])
+    return "" if mean is None else f"{mean:+.2f} ± {_number(error)}"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"

@@ -1,93 +1,112 @@
-"""`errata plan` and `errata recheck`: what to change, and whether it helped."""
+"""`errata plan KIND`, generated from the registry of plans, and `errata recheck`."""
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from rich.console import Console
 
-app = typer.Typer(help="Make a plan that mends a slice: rows that count more, rows to add, pictures to draw.")
+from ..core import Evaluation
+from ..fix import PlanFunction
+from .common import Dir, Names
 
-Many = list[str]
-Dir = Annotated[Path, typer.Argument(metavar="DIR", help="A saved audit.")]
 Output = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The .parquet to write.")]
-Slices = Annotated[Many, typer.Option("--slice", metavar="ID", help="Left out: the confirmed ones.")]
+Slices = Annotated[Names, typer.Option("--slice", metavar="ID", help="A slice; repeat. Default: the confirmed ones.")]
 
 
-@app.command()
-def weights(
-    folder: Dir,
-    train: Annotated[Path, typer.Argument(metavar="TRAIN", help="The rows the model learns from.")],
-    output: Output,
-    factor: Annotated[float, typer.Option(help="How often a row of a slice counts.")] = 2.0,
-    slices: Slices = [],  # noqa: B006
-) -> None:
-    """Count the rows of a slice more often in training."""
-    from .. import fix, store
-    from ..inputs import read
+def plan_commands() -> typer.Typer:
+    """Return the group `errata plan` with one command for every plan of the registry."""
+    from ..fix import registry
 
-    store.check_parquet_output(output)
-    found = _load(folder)
-    _finish(fix.plan_weights(found, read(train), factor, slices=slices or None), output)
+    app = typer.Typer(help="Plan how to fix a slice: rows that count more, rows to add, images to generate.")
+    app.callback()(lambda: None)  # a group, even with a single plan
+    for kind, plan in registry().items():
+        app.command(kind)(_command(plan))
+    return app
 
 
-@app.command()
-def select(
-    folder: Dir,
-    pool: Annotated[Path, typer.Argument(metavar="POOL", help="Rows that could be added.")],
-    output: Output,
-    per_class: Annotated[int, typer.Option(help="Rows to add, at most.")] = 100,
-    by: Annotated[str, typer.Option(help="`slices`; `confidence` or `random` to compare with.")] = "slices",
-    slices: Slices = [],  # noqa: B006
-    seed: Annotated[int, typer.Option(help="Of `random`.")] = 0,
-) -> None:
-    """Take the rows of a pool that lie deepest in a slice."""
-    from .. import fix, store
-    from ..inputs import read
+def _command(plan: PlanFunction) -> Any:
+    """Return a command whose arguments and options are the parameters of a plan function."""
+    hints = get_type_hints(plan)
+    parameters = list(inspect.signature(plan).parameters.values())[1:]  # the first is the audit
+    rows = [parameter.name for parameter in parameters if hints.get(parameter.name) is Evaluation]
+    helps = _parameter_helps(plan)
+    fields = [_field("folder", Dir), *(_field(name, _file(name, helps)) for name in rows), _field("output", Output)]
+    for parameter in parameters:
+        if parameter.name == "slices":
+            fields.append(_field("slices", Slices, []))
+        elif parameter.name not in rows:
+            option = typer.Option(help=helps.get(parameter.name, ""))
+            annotation: Any = Annotated[_option_type(parameter.default), option]
+            fields.append(_field(parameter.name, annotation, parameter.default))
 
-    store.check_parquet_output(output)
-    found, way = _load(folder), by
-    plan = fix.plan_selection(found, read(pool), per_class, slices=slices or None, by=way, seed=seed)  # type: ignore[arg-type]  # a wrong one is refused by name
-    _finish(plan, output)
+    def command(folder: Path, output: Path, **values: Any) -> None:
+        from .. import store, workflow
+        from ..inputs import read
+
+        store.check_parquet_output(output)
+        audit = workflow.load(folder)
+        for name in rows:
+            values[name] = read(values[name])
+        if "slices" in values:
+            values["slices"] = values["slices"] or None
+        result = plan(audit, **values)
+        store.save_plan(result, output)
+        typer.echo(result.why)
+        typer.echo(str(output))
+
+    command.__signature__ = inspect.Signature(fields)  # type: ignore[attr-defined]  # what typer reads
+    command.__annotations__ = {field.name: field.annotation for field in fields}
+    command.__doc__ = (inspect.getdoc(plan) or "").partition("\n")[0]
+    return command
 
 
-@app.command()
-def prompts(
-    folder: Dir,
-    output: Output,
-    count: Annotated[int, typer.Option(help="Pictures for each slice.")] = 100,
-    captions: Annotated[int, typer.Option(help="Captions that share them.")] = 1,
-    side: Annotated[str, typer.Option(help="`hard`; `easy` or `reference` to compare with.")] = "hard",
-    slices: Slices = [],  # noqa: B006
-) -> None:
-    """Have pictures drawn from the captions of a slice."""
-    from .. import fix, store
+def _field(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
-    store.check_parquet_output(output)
-    found = _load(folder)
-    plan = fix.plan_prompts(found, count, captions=captions, side=side, slices=slices or None)  # type: ignore[arg-type]  # likewise
-    _finish(plan, output)
+
+def _file(name: str, helps: dict[str, str]) -> Any:
+    return Annotated[Path, typer.Argument(metavar=name.upper(), help=helps.get(name, "A file of rows."))]
+
+
+def _option_type(default: Any) -> Any:
+    """Return the type of an option's text: that of its default. A choice is text; the plan refuses a wrong one."""
+    if isinstance(default, bool | int | float | Path):
+        return type(default)
+    return str | None if default is None else str
+
+
+def _parameter_helps(function: Any) -> dict[str, str]:
+    """Return the first sentence about each parameter, from the section "Parameters" of a docstring."""
+    section = re.search(r"^Parameters\n-+\n(.*?)(?:\n\n\w+\n-+\n|\Z)", inspect.getdoc(function) or "", re.M | re.S)
+    if section is None:
+        return {}
+    entries = re.findall(r"^(\w+) :.*\n((?:[ ]{4}.*\n?|\n)+)", section[1] + "\n", re.M)
+    return {name: " ".join(text.split()).partition(". ")[0].rstrip(".") + "." for name, text in entries}
 
 
 def recheck(
     folder: Dir,
-    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="Rows kept apart, under the audited model.")],
+    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="Held-out rows under the audited model.")],
     after: Annotated[Path, typer.Argument(metavar="AFTER", help="The same rows under the other model.")],
     output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="A .json to write.")] = None,
-    slices: Slices = [],  # noqa: B006
+    slices: Slices = [],
     alpha: Annotated[float, typer.Option(help="Chance that any interval misses, on each side.")] = 0.05,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
 ) -> None:
-    """See what another model changed in the slices of an audit, on rows kept apart from it."""
-    from .. import fix, report, store
+    """Compare two models in the slices of an audit, on rows that were not audited."""
+    from .. import fix, report, store, workflow
     from ..inputs import read
 
     if output is not None:
         store.check_output(output)
-    comparison = fix.recheck(_load(folder), read(before), read(after), slices=slices or None, alpha=alpha)
+    audit = workflow.load(folder)
+    comparison = fix.recheck(audit, read(before), read(after), slices=slices or None, alpha=alpha)
     text = json.dumps(comparison.to_json(), indent=1)
     if output is not None:
         with store.atomic_file(output) as partial:
@@ -96,17 +115,3 @@ def recheck(
         typer.echo(text)
     else:
         Console(highlight=False).print(report.comparison_table(comparison))
-
-
-def _load(folder: Path) -> Any:
-    from .. import workflow
-
-    return workflow.load(folder)
-
-
-def _finish(plan: Any, output: Path) -> None:
-    from .. import store
-
-    store.save_plan(plan, output)
-    typer.echo(plan.why)
-    typer.echo(str(output))

@@ -1,4 +1,4 @@
-"""`errata serve`: the pages of an audit in a browser, with a place for people's judgement; and `errata annotations`."""
+"""`errata serve`: the pages of an audit in a browser, with people's judgements; and `errata annotations`."""
 
 from __future__ import annotations
 
@@ -9,121 +9,116 @@ from typing import Annotated, Any
 
 import typer
 
-Dir = Annotated[Path, typer.Argument(metavar="DIR", help="A saved audit.")]
-Where = Annotated[str | None, typer.Option(metavar="URL", help="Where records are kept; left out, in DIR.")]
+from ..core import Audit, require
+from .common import Dir
 
-EVERY = ("", "0.0.0.0", "::")  # all addresses of this machine: people use names that nobody here can know
+Database = Annotated[str | None, typer.Option(metavar="URL", help="Database of the records. Default: a file in DIR.")]
 
-people = typer.Typer(help="What people said of an audit.")
+EVERY_ADDRESS = ("", "0.0.0.0", "::")  # of this machine: people may use names that are not known here
 
-
-@people.callback()
-def _start() -> None:
-    """What people said of an audit."""
+annotations_app = typer.Typer(help="Import or export what people recorded about an audit.")
 
 
 def serve(
     folder: Dir,
     host: Annotated[
         str, typer.Option(help="The address to listen on; any but this machine's own asks for a token.")
-    ] = ("127.0.0.1"),
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes one that is free.")] = 8421,
-    database: Where = None,
+    database: Database = None,
     others: Annotated[
         list[Path], typer.Option("--with", metavar="DIR", help="Another audit of the same rows, to compare with.")
-    ] = [],  # noqa: B006
+    ] = [],
     token: Annotated[
-        str | None, typer.Option(help="What people must know; left out, one is made where it is needed.")
+        str | None, typer.Option(help="What people must know. Default: one is created where it is needed.")
     ] = None,
 ) -> None:
-    """Look at an audit in a browser: slices, maps, guesses, annotations, decisions."""
-    from ..core import require
-
+    """Look at an audit in a browser: slices, maps, hypotheses, annotations, decisions."""
     require("uvicorn", "app")
+    from .. import workflow
     from ..app.guard import LOOPBACK, checked
     from ..app.server import create_app
     from ..defuse.stages import is_run
-    from ..people.records import Records
-    from ..workflow import load
-    from .audit import with_map
+    from ..report.progress import progress_bar
 
     if token is not None:
         checked(token)  # before the long work
     elif host not in LOOPBACK:
         token = secrets.token_urlsafe(16)
-    hosts = None if host in EVERY else (*LOOPBACK, host.lower())
+    hosts = None if host in EVERY_ADDRESS else (*LOOPBACK, host.lower())
     if is_run(folder):
-        _serve_run(folder, database, hosts, token, (host, port))
+        with _records(folder, database) as records:
+            _run(_app_of_run(folder, records, hosts=hosts, token=token), host, port, token)
         return
-    audit = with_map(load(folder))
-    compared = tuple((_short(other, others), load(other)) for other in others)
-    names = {found.id: found.name for found in audit.slices}
-    with Records(database or folder, fingerprint=audit.evaluation.fingerprint, slices=names) as records:
-        app = create_app(audit, records, hosts=hosts, token=token, others=compared, questionnaire=_questionnaire())
+    with progress_bar() as progress:
+        audit = workflow.add_map(workflow.load(folder), progress=progress)
+    compared = tuple((_short_name(other, others), workflow.load(other)) for other in others)
+    with _records_of_audit(audit, folder, database) as records:
+        app = create_app(audit, records, hosts=hosts, token=token, others=compared, questionnaire=questionnaire())
         _run(app, host, port, token)
 
 
-def _serve_run(
-    folder: Path, database: str | None, hosts: tuple[str, ...] | None, token: str | None, where: tuple[str, int]
-) -> None:
-    """The regions of `errata defuse`, to label."""
+def _app_of_run(folder: Path, records: Any, **access: Any) -> Any:
+    """Return the app in which people label the regions of `errata defuse`."""
     from ..defuse.judgements import Watched
     from ..defuse.server import create_app
 
-    with _records(folder, database) as records:
-        load = Watched(folder, records)
-        load()  # a folder that cannot be read is said before the server starts
-        _run(create_app(load, records, hosts=hosts, token=token), *where, token)
+    load = Watched(folder, records)
+    load()  # a folder that cannot be read is reported before the server starts
+    return create_app(load, records, **access)
 
 
-def _questionnaire() -> Any:
-    """Barlow's: what is asked and what an answer may be are known to `explain`, which the app does not know."""
+def questionnaire() -> Any:
+    """Return the questionnaire about features, for the app."""
     from ..app.questionnaire import Questionnaire
     from ..people import questionnaire
 
     return Questionnaire(questionnaire.form(), questionnaire.checked)
 
 
-def _short(folder: Path, others: list[Path]) -> str:
-    """Its own name, unless two have the same."""
-    return folder.name if sum(one.name == folder.name for one in others) == 1 and folder.name else str(folder)
+def _short_name(folder: Path, others: list[Path]) -> str:
+    """Return the folder's own name, unless two have the same."""
+    unique = sum(other.name == folder.name for other in others) == 1
+    return folder.name if unique and folder.name else str(folder)
 
 
 def _run(app: Any, host: str, port: int, token: str | None) -> None:
-    """Says its address once it listens, so that who reads it can open it at once."""
+    """Serve, and print the address once the server listens, so that whoever reads it can open it at once."""
     import uvicorn
 
     class Announced(uvicorn.Server):
         async def startup(self, sockets: Any = None) -> None:
             await super().startup(sockets)
             if self.started:
-                taken = self.servers[0].sockets[0].getsockname()[1]
-                name = socket.gethostname() if host in EVERY else host
-                shown = f"[{name}]" if ":" in name else name
-                typer.echo(f"http://{shown}:{taken}/" + (f"?token={token}" if token else ""))
+                actual_port = self.servers[0].sockets[0].getsockname()[1]
+                name = socket.gethostname() if host in EVERY_ADDRESS else host
+                if ":" in name:
+                    name = f"[{name}]"
+                query = f"?token={token}" if token else ""
+                typer.echo(f"http://{name}:{actual_port}/{query}")
 
     Announced(uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False)).run()
 
 
-@people.command("import")
+@annotations_app.command("import")
 def import_annotations(
     folder: Dir,
     source: Annotated[Path, typer.Argument(metavar="FILE", help="What a page downloaded.")],
-    database: Where = None,
+    database: Database = None,
 ) -> None:
     """Add the answers that a page downloaded; a second time adds nothing."""
     with _records(folder, database) as records:
-        added = records.import_annotations(source, check=_questionnaire().checked)
+        added = records.import_annotations(source, check=questionnaire().checked)
     typer.echo(f"{added.new:,} answers added")
 
 
-@people.command("export")
+@annotations_app.command("export")
 def export_annotations(
     folder: Dir,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="PATH", help="A .json file, or a new folder.")],
-    database: Where = None,
+    database: Database = None,
 ) -> None:
-    """Write all that people said, as JSON or as a folder of parquet tables."""
+    """Write all records as JSON or as a folder of parquet tables."""
     from .. import store
 
     store.check_output(output)
@@ -136,16 +131,19 @@ def export_annotations(
 
 
 def _records(folder: Path, database: str | None) -> Any:
-    from ..core import require
-
+    """Open the records of an audit, or of a run of Defuse."""
     require("sqlalchemy", "app")
     from ..defuse.judgements import opened
     from ..defuse.stages import is_run
-    from ..people.records import Records
     from ..workflow import load
 
     if is_run(folder):
         return opened(folder, database)
-    audit = load(folder)
-    names = {found.id: found.name for found in audit.slices}
+    return _records_of_audit(load(folder), folder, database)
+
+
+def _records_of_audit(audit: Audit, folder: Path, database: str | None) -> Any:
+    from ..people.records import Records
+
+    names = {slice_.id: slice_.name for slice_ in audit.slices}
     return Records(database or folder, fingerprint=audit.evaluation.fingerprint, slices=names)

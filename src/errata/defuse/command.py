@@ -31,7 +31,7 @@ def defuse(
     vae: Annotated[Path | None, typer.Option(metavar="DIR", help="Another run, whose generator is used again.")] = None,
     partly: Annotated[bool, typer.Option("--partly", help="Go on though some samples have no label.")] = False,
     published: Annotated[bool, typer.Option("--published", help="The paper's settings instead of ours.")] = False,
-    sets: Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="One of the settings.")] = [],  # noqa: B006
+    sets: Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="One of the settings.")] = [],
     device: Annotated[str | None, typer.Option(help="Left out: a GPU where there is one.")] = None,
     database: Annotated[
         str | None, typer.Option(metavar="URL", help="Where people's answers are, if not in DIR.")

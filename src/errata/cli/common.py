@@ -1,0 +1,79 @@
+"""What several commands share: options of methods as text, and an audit written and summarised."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from ..core import Audit, InputError
+
+Names = list[str]
+Dir = Annotated[Path, typer.Argument(metavar="DIR", help="A saved audit.")]
+Sets = Annotated[Names, typer.Option("--set", metavar="METHOD.KEY=VALUE", help="An option of a method.")]
+
+
+def read_options(methods: Sequence[str], sets: Sequence[str], representations: Sequence[str]) -> dict[str, Any]:
+    """Return {"spotlight": {"size": 0.05}} from METHOD.KEY=VALUE and [METHOD=]NAME; values are JSON, else text."""
+    options: dict[str, dict[str, Any]] = {}
+    for text in sets:
+        target, equals, value = text.partition("=")
+        method, dot, key = target.partition(".")
+        if not (equals and dot and method and key):
+            raise InputError(f"`--set` takes METHOD.KEY=VALUE; got {text!r}; for example spotlight.size=0.05")
+        options.setdefault(method, {})[key] = _value(value)
+    for text in representations:
+        method, equals, name = text.rpartition("=")
+        searching = [method] if equals else _searching(methods)
+        if not searching:
+            raise InputError(f"`--representation {name}`: none of {', '.join(methods)} searches one; leave it out")
+        for method in searching:
+            options.setdefault(method, {})["representation"] = name
+    return options
+
+
+def _searching(methods: Sequence[str]) -> list[str]:
+    """Return the methods that search a representation; unknown ones too, which are refused by name later."""
+    from ..slicers import registry
+
+    known = registry()
+    names = {method.partition(":")[0] for method in methods}
+    return [name for name in sorted(names) if name not in known or "representation" in known[name].options()]
+
+
+def _value(text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"`--set` takes finite numbers; got {text!r}; give a number")
+    return value
+
+
+def write_audit(
+    audit: Audit,
+    output: Path,
+    *,
+    as_json: bool = False,
+    reference: Mapping[str, Any] | None = None,
+    note: str | None = None,
+) -> None:
+    """Write the folder, then print what is in it and the path of the report."""
+    from .. import report, store
+
+    store.save(audit, output, report=report.to_html(audit), reference=reference)
+    if as_json:
+        typer.echo((output / "audit.json").read_text(), nl=False)
+        return
+    console = Console(highlight=False)
+    console.print(report.to_terminal(audit))
+    if note:
+        console.print(Text(f"\n{note}"))
+    typer.echo(f"\n{output / 'report.html'}")  # not through the console: a path that is wrapped cannot be copied
