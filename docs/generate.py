@@ -268,11 +268,9 @@ def root_command() -> Any:
     """The whole tree of commands, as `errata` builds it."""
     import typer
 
-    from errata.cli.audit import _add_others, app
+    from errata.cli import create_app
 
-    if not any(group.name == "bench" for group in app.registered_groups):
-        _add_others()
-    return typer.main.get_command(app)
+    return typer.main.get_command(create_app())
 
 
 def _default(parameter: Any) -> str:

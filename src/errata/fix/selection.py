@@ -37,8 +37,8 @@ def plan_selection(
     slices : list of str, optional
         Ids of the slices to fix. Default: the confirmed ones.
     by : {"slices", "confidence", "random"}
-        How rows are ranked. "confidence" (least confident of the label first) and "random" ignore the slices: they
-        are baselines to compare with.
+        How rows are ranked; "confidence" (least confident of the label first) and "random" are baselines that ignore
+        the slices.
     seed : int
         Seed of "random".
 
