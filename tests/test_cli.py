@@ -21,7 +21,7 @@ import errata
 from errata.bench.recipes import RECIPES
 from errata.cli import app as cli
 from errata.cli import demo
-from errata.report import progress as bars_module
+from errata.report import progress_bars as bars_module
 
 N, D = 1000, 4
 SLICE_KEYS = {"id", "method", "name", "verdict", "threshold", "discover", "confirm", "beyond", "explained_by",

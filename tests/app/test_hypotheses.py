@@ -14,7 +14,7 @@ from errata import hypothesis
 from errata.core import Audit
 from errata.people.entries import Hypothesis
 from errata.people.records import Records
-from errata.report import hypotheses as guesses
+from errata.report.hypothesis_history import history as history_lines
 from served import audited, pictured
 from support.asking import Ask, opened
 
@@ -146,5 +146,5 @@ def test_few_rows_have_no_interval() -> None:
     one = {"text": "x", "person": "Ada", "n": 5, "errors": 2, "rest_n": 100, "rest_errors": 5,
            "verdict": "too few to tell", "then": "too few to tell", "interval": (0.1, 0.8), "place": 1,
            "hypotheses": 1}  # fmt: skip
-    (line,) = guesses.history([one])["lines"]
+    (line,) = history_lines([one])["lines"]
     assert (line["rate"], line["interval"]) == ("2 of 5", "")

@@ -60,7 +60,7 @@ def test_a_person_is_shown_the_form_and_a_program_a_sentence(locked: Guard, audi
     assert got.status_code == 401
     assert got.headers["content-type"] == "text/html; charset=utf-8"
     assert got.headers["cache-control"] == "no-store"
-    assert '<form class="door" method="post" action="/token">' in got.text
+    assert '<form class="login" method="post" action="/token">' in got.text
     assert 'name="next" value="/slice/s1?theme=dark"' in got.text
     assert "That is not the token." not in got.text
     for told in (audit.slices[0].name, "1,000 rows", "400 rows", TOKEN):

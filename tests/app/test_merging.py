@@ -61,8 +61,8 @@ def test_a_drawn_slice_overlaps_too(both: tuple[Records, Ask], audit: Audit) -> 
 @pytest.mark.parametrize(
     ("asked", "status", "words"),
     [
-        ({"slice": "s1", "into": "s99"}, 404, "There is no slice 's99'."),
-        ({"slice": "drawn-9", "into": "s1"}, 404, "There is no slice 'drawn-9'."),
+        ({"slice": "s1", "into": "s99"}, 404, "Slice 's99' does not exist."),
+        ({"slice": "drawn-9", "into": "s1"}, 404, "Slice 'drawn-9' does not exist."),
         ({"slice": "s1", "into": "s1"}, 422, "A slice shares all rows with itself; name another."),
         ({"slice": "s1"}, 422, "This request cannot be read. `into`: Field required."),
     ],

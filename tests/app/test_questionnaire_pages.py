@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from errata import workflow
-from errata.app.questionnaire import Questionnaire
+from errata.app.questionnaire_routes import Questionnaire
 from errata.cli.serve import import_annotations
 from errata.core import Audit, InputError
 from errata.people import questionnaire
@@ -76,16 +76,16 @@ def test_it_is_asked_only_where_it_was_handed_in(audit: Audit, tmp_path: Path) -
         got = ask("GET", "/annotate/s1?task=questionnaire")
         assert (got.status_code, sentence(got)) == (
             404,
-            "There is no task 'questionnaire'; there are class and member.",
+            "Task 'questionnaire' does not exist; the tasks are class and member.",
         )
         got = answer(ask, "s1 feature 0")
-        assert (got.status_code, sentence(got)) == (422, "This server asks no questionnaire.")
+        assert (got.status_code, sentence(got)) == (422, "This server has no questionnaire.")
 
 
 def test_the_page_is_linked_and_named_among_the_tasks(both: tuple[Records, Ask]) -> None:
     ask = both[1]
     assert 'href="/annotate/s1?task=questionnaire"' in ask("GET", "/annotate").text
-    words = "There is no task 'dance'; there are class, member and questionnaire."
+    words = "Task 'dance' does not exist; the tasks are class, member and questionnaire."
     assert sentence(ask("GET", "/annotate/s1?task=dance")) == words
 
 
@@ -97,8 +97,8 @@ def test_the_page_is_linked_and_named_among_the_tasks(both: tuple[Records, Ask])
         ({"view": "sideways"}, "`view` must be one of heat map"),
         ({"actions": ["dance"]}, "`action` must be one of collect"),
         ({"wings": 2}, "wings"),
-        ({"description3": None, "actions": []}, "this answer says nothing"),
-        ({"about": "s9", "person": "Eve"}, "this answer says nothing"),
+        ({"description3": None, "actions": []}, "this answer is empty"),
+        ({"about": "s9", "person": "Eve"}, "this answer is empty"),
         ({}, "maps what was asked"),
         ("fine", "maps what was asked"),
     ],
@@ -114,9 +114,9 @@ def test_an_answer_that_is_none_is_refused(both: tuple[Records, Ask], audit: Aud
 def test_what_is_not_shown_is_not_asked_about(both: tuple[Records, Ask], audit: Audit) -> None:
     for item in ("row-1", "s1", "s2 feature 0 and more", "s1 feature 99"):
         got = answer(both[1], item)
-        assert (got.status_code, sentence(got)) == (404, f"Nothing is asked about {item!r}.")
+        assert (got.status_code, sentence(got)) == (404, f"The questionnaire has no question about {item!r}.")
     got = answer(both[1], features(audit)[0], queue="s99")
-    assert (got.status_code, sentence(got)) == (404, "There is no slice 's99'.")
+    assert (got.status_code, sentence(got)) == (404, "Slice 's99' does not exist.")
 
 
 def test_answers_of_several_people_are_kept_and_shown_to_who_has_answered(

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from errata.app.members import MOST_DRAWN
+from errata.app.audit_rows import MOST_DRAWN
 from errata.core import Audit, Evaluation
 from errata.inputs.media import ImageBytes
 from errata.people.database import Unavailable
@@ -105,17 +105,17 @@ def test_a_page_says_what_it_should(ask: Ask, path: str, words: list[str]) -> No
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("/slice/none", "There is no slice 'none'."),
-        ("/slice/s1/row/none", "There is no row 'none'."),
-        ("/slice/none/row/row-1", "There is no slice 'none'."),
-        ("/annotate/none", "There is no slice 'none'."),
-        ("/annotate/s1?task=dance", "There is no task 'dance'; there are class and member."),
-        ("/compare?with=none", "There is no audit 'none' to compare with."),
-        ("/nowhere", "There is no page '/nowhere'."),
-        ("/api/nowhere", "There is no page '/api/nowhere'."),
-        ("/api/rows/none", "There is no row 'none'."),
-        ("/api/queues/none?person=Ada", "There is no slice 'none'."),
-        ("/static/none.js", "There is no file 'none.js'."),
+        ("/slice/none", "Slice 'none' does not exist."),
+        ("/slice/s1/row/none", "Row 'none' does not exist."),
+        ("/slice/none/row/row-1", "Slice 'none' does not exist."),
+        ("/annotate/none", "Slice 'none' does not exist."),
+        ("/annotate/s1?task=dance", "Task 'dance' does not exist; the tasks are class and member."),
+        ("/compare?with=none", "Audit 'none' does not exist; it cannot be compared with."),
+        ("/nowhere", "Page '/nowhere' does not exist."),
+        ("/api/nowhere", "Page '/api/nowhere' does not exist."),
+        ("/api/rows/none", "Row 'none' does not exist."),
+        ("/api/queues/none?person=Ada", "Slice 'none' does not exist."),
+        ("/static/none.js", "File 'none.js' does not exist."),
     ],
 )
 def test_what_is_not_there_gets_a_sentence(ask: Ask, path: str, words: str) -> None:
@@ -215,7 +215,7 @@ def test_a_picture_that_is_broken_or_not_there(audit: Audit, tmp_path: Path) -> 
         assert ask("GET", "/thumb/0").status_code == 200
         for row in (1, 2, 3, 4):
             got = ask("GET", f"/thumb/{row}")
-            assert (got.status_code, sentence(got)) == (404, f"Row {row} has no picture.")
+            assert (got.status_code, sentence(got)) == (404, f"Row {row} has no image.")
         for row in (-1, 1000, 10**15):
             assert ask("GET", f"/thumb/{row}").status_code == 404
 
@@ -280,7 +280,7 @@ def test_a_loop_that_is_none(ask: Ask, loop: Any) -> None:
 def test_a_loop_through_nowhere(ask: Ask, number: str) -> None:
     body = f'{{"loop": [[0, 0], [1, 1], [{number}, 0]]}}'
     got = ask("POST", "/api/lasso", content=body, headers={"content-type": "application/json"})
-    assert (got.status_code, sentence(got)) == (422, "A loop is made of finite numbers.")
+    assert (got.status_code, sentence(got)) == (422, "The points of a loop must be finite numbers.")
 
 
 @pytest.fixture(scope="module")
@@ -311,7 +311,7 @@ def test_an_audit_without_a_map_says_so(audit: Audit, tmp_path: Path) -> None:
     records, ask = opened(replace(audit, explanations=()), tmp_path)
     with records:
         for got in (ask("GET", "/api/map"), ask("POST", "/api/lasso", json={"loop": LOOP})):
-            assert (got.status_code, sentence(got)) == (404, "No map was drawn for this audit.")
+            assert (got.status_code, sentence(got)) == (404, "This audit has no map.")
         assert "data-map=" not in ask("GET", "/slice/s1").text
 
 
@@ -382,7 +382,7 @@ def test_a_mistake_in_a_guess_gets_one_sentence_and_is_not_counted(
 
 def test_a_guess_about_no_known_slice(ask: Ask, records: Records) -> None:
     got = ask("POST", "/api/guess", json={"text": "night", "slice": "s99"})
-    assert (got.status_code, sentence(got)) == (404, "There is no slice 's99'.")
+    assert (got.status_code, sentence(got)) == (404, "Slice 's99' does not exist.")
     assert sentence(ask("POST", "/api/guess", json={})) == "This request cannot be read. `text`: Field required."
 
 
@@ -446,9 +446,9 @@ def test_two_people_their_agreement_and_what_to_settle(ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("change", "status", "words"),
     [
-        ({"item": "none"}, 404, "There is no row 'none'."),
-        ({"answer": 2}, 422, "There is no class 2."),
-        ({"answer": "cow"}, 422, "There is no class 'cow'."),
+        ({"item": "none"}, 404, "Row 'none' does not exist."),
+        ({"answer": 2}, 422, "Class 2 does not exist."),
+        ({"answer": "cow"}, 422, "Class 'cow' does not exist."),
         ({"answer": -1}, 422, "a class is its index"),
         ({"task": "dance"}, 422, "dance"),
         ({"person": " "}, 422, "`person` must be a text that is not empty"),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from errata.app.questionnaire import Questionnaire
+from errata.app.questionnaire_routes import Questionnaire
 from errata.core import Audit, Explanation
 from errata.people import questionnaire
 from errata.people.records import Records

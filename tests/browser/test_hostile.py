@@ -11,7 +11,7 @@ import httpx
 import numpy as np
 import pytest
 
-from errata.app.questionnaire import Questionnaire
+from errata.app.questionnaire_routes import Questionnaire
 from errata.core import Audit
 from errata.people import questionnaire
 from errata.people.entries import Annotation

@@ -9,7 +9,7 @@ import numpy as np
 import errata
 from errata import Evaluation
 from errata.report import to_html
-from errata.report.data import guess_data, map_data, outcomes, places, script
+from errata.report.script_data import hypothesis_data, map_data, outcomes, positions, script_json
 
 
 def audited(n: int = 200) -> errata.Audit:
@@ -27,7 +27,7 @@ def audited(n: int = 200) -> errata.Audit:
 
 def test_rows_that_are_alike_lie_together():
     audit = errata.explain.draw_map(audited())
-    xy = places(audit).astype(float)
+    xy = positions(audit).astype(float)
     blob = np.arange(200) % 2
     centres = np.array([xy[blob == side].mean(axis=0) for side in (0, 1)])
     nearest = np.linalg.norm(xy[:, None] - centres, axis=2).argmin(axis=1)
@@ -40,14 +40,14 @@ def test_a_map_is_saved_and_drawn_once(tmp_path):
     assert [one.kind for one in audit.explanations].count("map") == 1
     errata.save(audit, tmp_path / "audit")
     again = errata.load(tmp_path / "audit")
-    assert np.array_equal(places(again), places(audit))
+    assert np.array_equal(positions(again), positions(audit))
     assert again.explanations == audit.explanations
 
 
 def test_without_a_representation_there_is_no_map():
     bare = errata.audit(Evaluation(labels=np.arange(60) % 2, predictions=np.zeros(60, int)), methods=["confusion"])
     assert errata.explain.draw_map(bare) is bare
-    assert places(bare) is None
+    assert positions(bare) is None
     assert map_data(bare) is None
 
 
@@ -76,17 +76,17 @@ def test_outcomes_are_right_wrong_or_unknown():
     rows = Evaluation(losses=np.random.default_rng(0).random(60), representations={"x": np.eye(60)[:, :4]})
     losses = errata.audit(rows, methods=["gmm"])
     assert set(outcomes(losses)) == {2}
-    assert guess_data(losses) is None
+    assert hypothesis_data(losses) is None
 
 
 def test_a_guess_in_a_saved_page_sees_confirm_rows_only():
     audit = audited()
-    told = guess_data(audit)
+    told = hypothesis_data(audit)
     assert told["n"] == (~audit.discover).sum() == len(told["columns"]["side"]["values"])
     assert told["columns"]["side"]["values"] == audit.evaluation.metadata["side"][~audit.discover].tolist()
 
 
-def test_json_cannot_end_its_script():
+def test_json_cannot_end_its_script_json():
     evil = {"a": "</script><script>alert(1)</script>", "b": "\u2028"}
-    assert "<" not in script(evil)
-    assert json.loads(script(evil)) == evil
+    assert "<" not in script_json(evil)
+    assert json.loads(script_json(evil)) == evil

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from errata.core import Audit, Explanation, Slice
 from errata.report import to_html, to_terminal
-from errata.report.home import SCRIPTS
+from support.reports import SCRIPTS
 
 Make = Callable[..., Any]
 SETTINGS = {
@@ -74,7 +74,7 @@ def test_captions_are_escaped(make_audit: Make, make_slice: Make) -> None:
     evil = "<script>alert(1)</script>"
     explanation = captioned(hard=[row(evil, -0.3, 0.5, 1, 2)], reference=evil, **{"class": evil})
     html = to_html(build(make_audit, make_slice, explanation))
-    assert html.count('<script type="module">') == len(SCRIPTS)
+    assert html.count('<script type="module">') == SCRIPTS
     assert html.lower().count("<script") == html.count("<script type=")
     assert html.count("&lt;script&gt;") == 3
 

@@ -7,8 +7,8 @@ import pytest
 
 import errata
 from errata.report import to_html
-from errata.report.causes import causes, coherence, relabel
-from errata.report.images import Pictures
+from errata.report.parts.training_rows import coherence, influence, relabel_table
+from support.reports import view_of
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def test_the_page_shows_opponents_with_their_profile_and_escapes_them(audited):
 
 
 def test_the_parts_say_what_was_chosen_where_and_counted_where(audited):
-    part = causes(audited, audited.slices[0], Pictures(None))
+    part = influence(view_of(audited), audited.slices[0])
     data = next(e.data for e in audited.slices[0].explanations if e.kind == "opponents")
     assert f"{data['held'][0]} of {data['held'][1]}" in part["held"]
     top = part["profile"][0]
@@ -87,6 +87,6 @@ def test_pages_without_influence_have_no_such_part(audited):
         ),
         explanations=(),
     )
-    assert causes(bare, bare.slices[0], Pictures(None)) is None
-    assert relabel(bare) is None
+    assert influence(view_of(bare), bare.slices[0]) is None
+    assert relabel_table(view_of(bare), None) is None
     assert "Opponents" not in to_html(bare)

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from errata.core import Audit, Explanation, Slice
 from errata.report import to_html, to_terminal
-from errata.report.home import SCRIPTS
+from support.reports import SCRIPTS
 
 EVIL = "<script>alert(1)</script>"
 
@@ -82,7 +82,7 @@ def test_nothing_is_said_where_no_texts_were_given(make_audit: Make, make_slice:
 def test_texts_are_escaped_and_kept_short(make_audit: Make, make_slice: Make) -> None:
     audit = build(make_audit, make_slice, described((EVIL, 0.5, 0.9), ("long " * 99, 0.4, 0.9), **{"class": EVIL}))
     html = to_html(audit)
-    assert html.count('<script type="module">') == len(SCRIPTS)
+    assert html.count('<script type="module">') == SCRIPTS
     assert html.lower().count("<script") == html.count("<script type=")
     assert html.count("&lt;script&gt;") == 2
     assert "long long…</td>" in html

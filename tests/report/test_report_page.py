@@ -8,9 +8,9 @@ import pytest
 
 from errata.core import Evaluation, Explanation, Overall
 from errata.report import marks, to_html
-from errata.report.home import SCRIPTS, Saved
-from errata.report.images import Pictures, data_address, is_small
-from errata.report.page import context
+from errata.report.image_sources import EmbeddedImages, data_address, is_small
+from errata.report.pages.overview import context
+from support.reports import SCRIPTS, view_of
 
 EVIL = "<script>alert('x')</script>"
 
@@ -110,7 +110,7 @@ def test_user_text_is_escaped_everywhere(make_slice, make_audit, exemplars, text
     evaluation = Evaluation(losses=np.ones(100), media=texts(100, EVIL))
     found = make_slice(name=EVIL, method=EVIL, explanations=explanations, found_by=(EVIL,))
     html = to_html(make_audit(found, evaluation=evaluation, silence=EVIL, settings={EVIL: EVIL}))
-    assert html.count('<script type="module">') == len(SCRIPTS)
+    assert html.count('<script type="module">') == SCRIPTS
     assert html.lower().count("<script") == html.count("<script type=")
     assert html.count("&lt;script&gt;") > 15
     read(html)
@@ -198,9 +198,9 @@ def test_a_picture_that_cannot_be_read_is_counted(pictures):
         def thumbnail(self, i, px):
             raise OSError("gone")
 
-    store = Pictures(Broken(3))
+    store = EmbeddedImages(Broken(3))
     assert store.symbol(1) is None
-    assert (store.missing, store.asked) == ({1}, 1)
+    assert (store.missing, store.requested) == ({1}, 1)
 
 
 def test_picture_kinds(pictures):
@@ -254,9 +254,9 @@ def test_size_against_loss_is_drawn_and_tabled(make_slice, make_audit):
 
 def test_errors_in_two_slices_are_counted_once(make_slice, make_audit):
     wider = make_slice(id="s2", weights=(np.arange(100) < 60).astype(float))
-    shown = context(make_audit(make_slice(), wider), Saved(), Pictures(None))
-    assert shown["where"].parts == (3, 1)
-    assert shown["where"].elsewhere == 0
+    shown = context(view_of(make_audit(make_slice(), wider)), {})
+    assert shown["shares"].slices == (3, 1)
+    assert shown["shares"].outside == 0
     assert shown["title"] == "Two groups of inputs hold 100% of this model’s errors."
 
 
@@ -270,6 +270,6 @@ def test_settings_and_fingerprint_are_on_the_page(make_audit):
 
 def test_an_easy_slice_holds_no_errors(make_slice, make_audit):
     easy = make_slice(id="s2", side="easy", weights=(np.arange(100) >= 50).astype(float))
-    shown = context(make_audit(make_slice(), easy), Saved(), Pictures(None))
-    assert shown["where"].parts == (3,)
-    assert shown["where"].elsewhere == 1
+    shown = context(view_of(make_audit(make_slice(), easy)), {})
+    assert shown["shares"].slices == (3,)
+    assert shown["shares"].outside == 1

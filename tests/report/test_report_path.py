@@ -14,7 +14,6 @@ from rich.console import Console
 
 from errata.core import Audit, Evaluation, Explanation
 from errata.report import to_html, to_terminal
-from errata.report.images import Pictures
 
 Make = Callable[..., Any]
 EVIL = "<script>alert(1)</script>"
@@ -148,8 +147,7 @@ def test_a_dead_feature_is_said(build):
 
 
 def test_pictures_beyond_the_budget_are_left_out_and_said(build, monkeypatch):
-    monkeypatch.setattr(Pictures.__init__, "__defaults__", (5_000,))
-    monkeypatch.setattr("errata.report.images.BUDGET", 5_000)
+    monkeypatch.setattr("errata.report.image_sources.BUDGET", 5_000)
     html = to_html(build(path(), views(attack=address(30) + "A" * 40_000)))
     assert "A" * 1000 not in html
     assert re.search(r"1 of \d+ pictures are left out", words(html))

@@ -107,10 +107,10 @@ def test_overall():
 
 
 def test_where_the_errors_lie():
-    assert sentences.held(268, 5, 0.15, (195, 4240)) == (
+    assert sentences.errors_inside(268, 5, 0.15, (195, 4240)) == (
         "268 of those errors lie in five confirmed slices that cover 15% of the rows. Outside them it is wrong on 4.6%."
     )
-    assert sentences.held(1, 1, 0.15, (2, 10)) == (
+    assert sentences.errors_inside(1, 1, 0.15, (2, 10)) == (
         "1 of those errors lies in one confirmed slice that covers 15% of the rows. "
         "Outside it the model is wrong on 2 of 10."
     )

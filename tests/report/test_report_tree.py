@@ -11,8 +11,8 @@ import pytest
 
 from errata.core import Audit
 from errata.report import to_html
-from errata.report.tree import _guides as guides
-from errata.report.tree import tree
+from errata.report.parts.tree import _guides as guides
+from errata.report.parts.tree import tree_lines
 from served import audited, pictured
 
 Make = Callable[..., Any]
@@ -98,7 +98,7 @@ def test_an_audit_saved_without_the_tree_shows_the_path(audit: Audit, lack: Any)
 def test_a_node_without_rows_is_not_measured(audit: Audit) -> None:
     nodes = [{**node, "confirm": {"n": 0, "failures": 0}} for node in told(audit).data["tree"]["nodes"]]
     found = changed(audit, tree={"nodes": nodes})
-    lines = tree(found, found.slices[0], told(found).data)
+    lines = tree_lines(found, found.slices[0], told(found).data)
     assert lines is not None
     assert {line["rate"] for line in lines["lines"]} == {"not measured"}
     assert {line["at"] for line in lines["lines"]} == {None}
@@ -110,7 +110,7 @@ def test_a_node_beyond_the_axis_stretches_it(audit: Audit) -> None:
         nodes = [{**node, "confirm": {"n": 100, "failures": failures}} for node in told(audit).data["tree"]["nodes"]]
         whole = changed(audit, tree={"nodes": nodes})
         found = replace(whole, slices=(replace(whole.slices[0], verdict="not confirmed"),))
-        lines = tree(found, found.slices[0], told(found).data)
+        lines = tree_lines(found, found.slices[0], told(found).data)
         assert lines is not None
         tops.append((lines["axis"].top, lines["lines"][0]["at"]))
     assert tops == [(0.6, pytest.approx(100 * 0.1 / 0.6)), (1.0, pytest.approx(90.0))]

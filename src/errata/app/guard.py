@@ -2,7 +2,7 @@
 
 One layer of plain ASGI around the app. Reading and writing are refused for a foreign host name (a page elsewhere may
 point its name at this address), writing for a foreign origin, and everything without the token where one is asked for,
-but the form that takes it (`door.py`).
+but the form that takes it (`login_form.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from ..core import InputError
-from . import login as door
+from . import login_form
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -72,7 +72,7 @@ class Guard:
         elif self._is_form(scope):
             await self._enter(headers, body, send)
         elif (cookie := self._new_cookie(scope, headers)) is not None:
-            await _redirect(send, door.local(scope["path"], _query(scope)), cookie)
+            await _redirect(send, login_form.local(scope["path"], _query(scope)), cookie)
         else:
             await self.app(scope, _after(body, receive), _with_headers(send))
 
@@ -82,28 +82,28 @@ class Guard:
         if not host or (self.hosts is not None and host not in self.hosts):
             return 400, f"This server is not called {host[:80]!r}."
         if self._is_form(scope):
-            return _unwritten(headers, door.FORM, "Send the form.", door.LARGEST_FORM)
+            return _unwritten(headers, login_form.FORM, "Send the form.", login_form.LARGEST_FORM)
         if self.token is not None and not self._knows(scope, headers):
             return 401, ASKS
         return None if scope["method"] in READS else _unwritten(headers)
 
     def _is_form(self, scope: Scope) -> bool:
         """Somebody types the token: the one thing that may be sent without it."""
-        return self.token is not None and (scope["method"], scope["path"]) == ("POST", door.PATH)
+        return self.token is not None and (scope["method"], scope["path"]) == ("POST", login_form.PATH)
 
     async def _refuse(self, scope: Scope, headers: dict[str, str], send: Send, refusal: tuple[int, str]) -> None:
-        if refusal[0] == 401 and door.is_asked(scope["method"], scope["path"], headers):
-            body, own = door.page(scope["path"], _query(scope), wrong="token" in _asked(scope))
+        if refusal[0] == 401 and login_form.is_asked(scope["method"], scope["path"], headers):
+            body, own = login_form.page(scope["path"], _query(scope), wrong="token" in _asked(scope))
             await _send(send, 401, body, own)
         else:
             await _answer(send, *refusal)
 
     async def _enter(self, headers: dict[str, str], body: bytes, send: Send) -> None:
-        said, path, query = door.read(body)
+        said, path, query = login_form.read(body)
         if self._is_token(said):
-            await _redirect(send, door.local(path, query), self._cookie_of(headers))
+            await _redirect(send, login_form.local(path, query), self._cookie_of(headers))
         else:
-            await _send(send, 401, *door.page(path, query, wrong=True))
+            await _send(send, 401, *login_form.page(path, query, wrong=True))
 
     def _knows(self, scope: Scope, headers: dict[str, str]) -> bool:
         said = [
@@ -222,7 +222,7 @@ async def _answer(send: Send, status: int, words: str) -> None:
     await _send(send, status, json.dumps({"detail": words}).encode(), ((b"content-type", b"application/json"),))
 
 
-async def _send(send: Send, status: int, body: bytes, own: door.Headers) -> None:
+async def _send(send: Send, status: int, body: bytes, own: login_form.Headers) -> None:
     named = {name for name, _ in own}
     others = [pair for pair in HEADERS if pair[0] not in named]
     headers = [(b"content-length", str(len(body)).encode()), *own, *others]

@@ -6,24 +6,28 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import numpy as np
-from fastapi import Body, FastAPI, HTTPException, Query
+from fastapi import Body, FastAPI, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from ..core import Array, Audit
 from ..people.entries import Annotation, Decision, Drawing, Edit
 from ..people.records import Records
-from ..report import site
-from . import hypotheses as guesses
-from . import questionnaire as questions
-from .common import new_app
+from ..report import Page, View
+from ..report.pages.annotate import class_names, queue_items
+from ..report.pages.drawn_slice import overlap
+from ..report.row_facts import row_facts
+from ..report.served import render_page, scripts_by_name, served_view
+from . import hypothesis_routes, questionnaire_routes
+from .audit_rows import AuditRows
+from .base_app import new_app
 from .guard import LOOPBACK, Guard
-from .members import Rows
-from .serving import Search, Served, drawn_by_hand, known_row, known_slice, made, members
+from .hypothesis_routes import HypothesisTester
+from .questionnaire_routes import Questionnaire
+from .served_audit import RecordsBackend, Search, ServedAudit, parse_entry
 
 Loop = Annotated[list[tuple[float, float]], Body(embed=True, min_length=3, max_length=5000)]
 DAY = "private, max-age=86400, immutable"  # of an address that names its audit
-TASKS = ("class", "member")
 
 
 def create_app(
@@ -34,178 +38,154 @@ def create_app(
     token: str | None = None,
     search: Search | None = None,
     others: tuple[tuple[str, Audit], ...] = (),
-    questionnaire: questions.Questionnaire | None = None,
+    questionnaire: Questionnaire | None = None,
 ) -> Guard:
-    """An ASGI app of one audit."""
-    served = Served(audit, records, Rows(audit), search, others, questionnaire)
-    app = new_app(lambda words: site.page(audit, "problem", standings={}, words=words), records)
-    judge = guesses.Judge(served)
-    for add in (_files, _looking, _judging, _curating, questions.add):
-        add(app, served)
-    _pages(app, served, judge)
-    guesses.add(app, served, judge)
+    """An ASGI app of one audit.
+
+    records: where people's answers are saved. hosts: names that requests may be addressed to; None: any, with a token.
+    token: required of everybody, where it is given. search: similarities of words to all rows. others: audits by name
+    to compare with. questionnaire: about what slices look like.
+    """
+    served = ServedAudit(audit, records, AuditRows(audit), search, others, questionnaire)
+    tester = HypothesisTester(served)
+    view = served_view(audit, RecordsBackend(served, tester))
+
+    def problem(words: str) -> str:
+        return render_page(view, view.pages["problem"], {"words": words})
+
+    app = new_app(problem, records, scripts_by_name(view))
+    _add_files(app, served)
+    _add_map(app, served)
+    _add_annotations(app, served, view)
+    _add_decisions(app, served)
+    questionnaire_routes.add_routes(app, served)
+    hypothesis_routes.add_routes(app, served, tester)
+    for page in view.pages.values():
+        for path in page.paths:
+            _add_page(app, view, page, path)
     return Guard(app, hosts, token)
 
 
-def _pages(app: FastAPI, served: Served, judge: guesses.Judge) -> None:
-    def page(name: str, **more: Any) -> HTMLResponse:
-        standings = {id: asdict(one) | {"title": one.title} for id, one in served.records.standings().items()}
-        text = site.page(served.audit, name, standings=standings, others=served.others, **more)
-        return HTMLResponse(text, headers={"cache-control": "no-cache"})
-
-    @app.get("/", response_class=HTMLResponse, include_in_schema=False)
-    def overview() -> HTMLResponse:
-        return page("overview")
-
-    @app.get("/slice/{id}", response_class=HTMLResponse, include_in_schema=False)
-    def one_slice(id: str) -> HTMLResponse:
-        if (drawn := drawn_by_hand(served, id)) is not None:
-            return page("drawn", drawn_slice=asdict(drawn), inside=members(served, id))
-        known_slice(served.audit, id)
-        return page("slice", slice_id=id, edits=served.records.edits(id))
-
-    @app.get("/slice/{id}/row/{row:path}", response_class=HTMLResponse, include_in_schema=False)
-    def one_row(id: str, row: str) -> HTMLResponse:
-        members(served, id)
-        return page("row", slice_id=id, row=known_row(served.rows, row))
-
-    @app.get("/hypothesis", response_class=HTMLResponse, include_in_schema=False)
-    def hypothesis(q: str = "") -> HTMLResponse:
-        return page("hypothesis", asked=q, families=guesses.families(served, judge))
-
-    @app.get("/annotate", response_class=HTMLResponse, include_in_schema=False)
-    @app.get("/annotate/{queue}", response_class=HTMLResponse, include_in_schema=False)
-    def annotate(queue: str = "", task: str = "class") -> HTMLResponse:
-        if queue:
-            known_slice(served.audit, queue)
-        *first, last = tasks = TASKS if served.questionnaire is None else (*TASKS, questions.TASK)
-        if task not in tasks:
-            raise HTTPException(404, f"There is no task {task!r}; there are {', '.join(first)} and {last}.")
-        if queue and served.questionnaire is not None and task == questions.TASK:
-            return page("questionnaire", queue=queue, form=served.questionnaire.form)
-        return page("annotate", queue=queue, task=task, questions=served.questionnaire is not None)
-
-    @app.get("/curate", response_class=HTMLResponse, include_in_schema=False)
-    def curate() -> HTMLResponse:
-        return page("curate", drawn=[asdict(one) for one in served.records.drawn()])
-
-    @app.get("/compare", response_class=HTMLResponse, include_in_schema=False)
-    def compare(with_: Annotated[str, Query(alias="with")] = "") -> HTMLResponse:
-        if with_ and with_ not in dict(served.others):
-            raise HTTPException(404, f"There is no audit {with_!r} to compare with.")
-        return page("compare", chosen=with_)
+def _add_page(app: FastAPI, view: View, page: Page, path: str) -> None:
+    @app.get(path, name=page.name, response_class=HTMLResponse, include_in_schema=False)
+    def show(request: Request) -> HTMLResponse:
+        parameters = {**request.query_params, **request.path_params}
+        return HTMLResponse(render_page(view, page, parameters), headers={"cache-control": "no-cache"})
 
 
-def _files(app: FastAPI, served: Served) -> None:
+def _add_files(app: FastAPI, served: ServedAudit) -> None:
     @app.get("/thumb/{row}", include_in_schema=False)
     async def thumbnail(row: int, px: Annotated[int, Query(ge=1, le=2000)] = 112, v: str = "") -> Response:
-        """A picture of a row, by its place in the audit. One that is known needs no thread."""
-        picture = served.rows.known(row, px) or await run_in_threadpool(served.rows.thumbnail, row, px)
-        if picture is None:
-            raise HTTPException(404, f"Row {row} has no picture.")
-        kind = "image/png" if picture.startswith(b"\x89PNG") else "image/jpeg"
-        return Response(picture, media_type=kind, headers={"cache-control": DAY if v else "no-cache"})
+        """The image of a row, by its position in the audit. One that is cached needs no thread."""
+        image = served.rows.cached(row, px) or await run_in_threadpool(served.rows.thumbnail, row, px)
+        if image is None:
+            raise HTTPException(404, f"Row {row} has no image.")
+        kind = "image/png" if image.startswith(b"\x89PNG") else "image/jpeg"
+        return Response(image, media_type=kind, headers={"cache-control": DAY if v else "no-cache"})
 
     @app.get("/api/accepted")
-    def accepted() -> list[dict[str, Any]]:
+    def accepted_slices() -> list[dict[str, Any]]:
         """The slices that people accepted: what gates and fixes start from."""
-        return [asdict(one) for one in served.records.accepted()]
+        return [asdict(standing) for standing in served.records.accepted()]
 
 
-def _looking(app: FastAPI, served: Served) -> None:
+def _add_map(app: FastAPI, served: ServedAudit) -> None:
     @app.get("/api/map")
-    def the_map() -> dict[str, Any]:
-        """Places, outcomes and members of the rows to draw."""
+    def map_points() -> dict[str, Any]:
+        """Positions, outcomes and members of the rows to draw."""
         if served.rows.map is None:
-            raise HTTPException(404, "No map was drawn for this audit.")
+            raise HTTPException(404, "This audit has no map.")
         return served.rows.map
 
     @app.post("/api/lasso")
-    def lasso(loop: Loop) -> dict[str, Any]:
+    def count_in_loop(loop: Loop) -> dict[str, Any]:
         """Counts of all rows inside a loop, drawn or not."""
-        return served.rows.counts(_looped(served, loop))
+        return served.rows.counts(_in_loop(served, loop))
 
     @app.get("/api/rows/{row:path}")
-    def row(row: str) -> dict[str, Any]:
+    def read_row(row: str) -> dict[str, Any]:
         """One row: what it is and what the model said."""
-        return site.row_facts(served.audit, known_row(served.rows, row))
+        return row_facts(served.audit, served.position(row))
 
 
-def _judging(app: FastAPI, served: Served) -> None:
+def _add_annotations(app: FastAPI, served: ServedAudit, view: View) -> None:
     @app.get("/api/queues/{queue}")
-    def items(queue: str, person: str, task: str = "class") -> dict[str, Any]:
-        """What is left to label of a slice, in an order of its own for nobody: the same for all people."""
-        known_slice(served.audit, queue)
+    def read_queue(queue: str, person: str, task: str = "class") -> dict[str, Any]:
+        """What a person has left to label of a slice, in an order that is the same for all people."""
+        items = queue_items(view, queue)
         done = {entry.item: entry.answer for entry in served.records.answers(queue, person, task)}  # type: ignore[arg-type]  # a wrong one is refused
-        listed = site.queue_items(served.audit, queue)
-        agreed = asdict(served.records.agreement(queue, task))  # type: ignore[arg-type]  # likewise
-        open_ones = served.records.to_settle(queue, task)  # type: ignore[arg-type]  # likewise
-        dispute = [asdict(one) for one in open_ones if one.item in done]  # who has not answered is not to be swayed
-        left = [one for one in listed if one["id"] not in done]
+        agreement = served.records.agreement(queue, task)  # type: ignore[arg-type]  # likewise
+        disputes = served.records.to_settle(queue, task)  # type: ignore[arg-type]  # likewise
+        left = [item for item in items if item["id"] not in done]
         return {
             "items": left,
-            "done": len(listed) - len(left),
-            "of": len(listed),
-            "agreement": agreed,
-            "settle": dispute,
+            "done": len(items) - len(left),
+            "of": len(items),
+            "agreement": asdict(agreement),
+            # Who has not answered is not to be swayed.
+            "settle": [asdict(dispute) for dispute in disputes if dispute.item in done],
         }
 
     @app.post("/api/annotations")
-    def annotate(given: Annotated[dict[str, Any], Body()]) -> dict[str, Any]:
+    def save_annotation(given: Annotated[dict[str, Any], Body()]) -> dict[str, Any]:
         """Save an answer; it is on disk when this returns. The same key twice is one answer."""
-        return asdict(served.records.annotate(_answerable(served, made(Annotation, given))))
+        annotation = _check_annotation(served, view, parse_entry(Annotation, given))
+        return asdict(served.records.annotate(annotation))
 
 
-def _curating(app: FastAPI, served: Served) -> None:
+def _add_decisions(app: FastAPI, served: ServedAudit) -> None:
     @app.get("/api/overlap")
-    def overlap(slice: str, into: str) -> dict[str, Any]:
-        """How many rows two slices share, found or drawn: to be looked at before they are merged."""
+    def read_overlap(slice: str, into: str) -> dict[str, Any]:
+        """How many rows two slices share, of the audit or drawn: to be looked at before they are merged."""
         if slice == into:
             raise HTTPException(422, "A slice shares all rows with itself; name another.")
-        titles = {id: one.title for id, one in served.records.standings().items()}
-        rows = {id: members(served, id) for id in (slice, into)}
-        return site.overlap(*((f"{id} {titles[id]}", inside) for id, inside in rows.items()))
+        first = served.members(slice)
+        second = served.members(into)
+        titles = {id: f"{id} {standing.title}" for id, standing in served.records.standings().items()}
+        return overlap((titles[slice], first), (titles[into], second))
 
     @app.post("/api/decisions")
-    def decide(given: Annotated[dict[str, Any], Body()], seen: Annotated[int, Body()]) -> dict[str, Any]:
+    def save_decision(given: Annotated[dict[str, Any], Body()], seen: Annotated[int, Body()]) -> dict[str, Any]:
         """Decide on a slice as it was at version `seen`; 409 with both versions where somebody was faster."""
-        standing = served.records.decide(made(Decision, given), seen=seen)
+        standing = served.records.decide(parse_entry(Decision, given), seen=seen)
         return asdict(standing) | {"title": standing.title}
 
     @app.post("/api/edits")
-    def edit(given: Annotated[dict[str, Any], Body()]) -> dict[str, bool]:
+    def save_edit(given: Annotated[dict[str, Any], Body()]) -> dict[str, bool]:
         """Put a row in or out of a slice; all rows of it that people moved."""
-        edited = made(Edit, given)
-        known_row(served.rows, edited.item)
-        return served.records.edit(edited)
+        edit = parse_entry(Edit, given)
+        served.position(edit.item)
+        return served.records.edit(edit)
 
     @app.post("/api/drawn")
-    def draw(
+    def save_drawing(
         loop: Loop, name: Annotated[str, Body(embed=True)], person: Annotated[str, Body(embed=True)]
     ) -> dict[str, Any]:
-        """Keep what is inside a loop as a slice, marked as drawn by hand."""
-        inside = np.flatnonzero(_looped(served, loop))
+        """Save what is inside a loop as a slice, marked as drawn by hand."""
+        inside = np.flatnonzero(_in_loop(served, loop))
         items = tuple(str(id) for id in served.audit.evaluation.row_ids[inside].tolist())
         return asdict(served.records.draw(Drawing(name=name, items=items, person=person))) | {"items": len(items)}
 
 
-def _looped(served: Served, loop: list[tuple[float, float]]) -> Array:
+def _in_loop(served: ServedAudit, loop: list[tuple[float, float]]) -> Array:
+    """(n,) bool: the rows inside a loop on the map."""
     if served.rows.map is None:
-        raise HTTPException(404, "No map was drawn for this audit.")
+        raise HTTPException(404, "This audit has no map.")
     points = np.array(loop, dtype=np.float64)
     if not np.isfinite(points).all():
-        raise HTTPException(422, "A loop is made of finite numbers.")
+        raise HTTPException(422, "The points of a loop must be finite numbers.")
     return served.rows.in_loop(points)
 
 
-def _answerable(served: Served, given: Annotation) -> Annotation:
+def _check_annotation(served: ServedAudit, view: View, annotation: Annotation) -> Annotation:
     """An answer about a slice is about one of this audit's rows and classes."""
-    if given.task == questions.TASK:
-        return questions.answerable(served, given)
-    if all(found.id != given.queue for found in served.audit.slices):
-        return given  # something else that people label
-    known_row(served.rows, given.item)
-    names, answer = site.class_names(served.audit), given.answer
-    if given.task == "class" and answer is not None and answer not in names and answer not in range(len(names)):
-        raise HTTPException(422, f"There is no class {answer!r}.")
-    return given
+    if annotation.task == questionnaire_routes.TASK:
+        return questionnaire_routes.check_annotation(served, view, annotation)
+    if all(slice_.id != annotation.queue for slice_ in served.audit.slices):
+        return annotation  # something else that people label
+    served.position(annotation.item)
+    names = class_names(served.audit)
+    answer = annotation.answer
+    if annotation.task == "class" and answer is not None and answer not in names and answer not in range(len(names)):
+        raise HTTPException(422, f"Class {answer!r} does not exist.")
+    return annotation

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ..core import InputError
-from ..report.progress import progress_bar
+from ..report.progress_bars import progress_bar
 from .common import Dir, Names, Sets, read_options, write_audit
 
 

@@ -15,7 +15,7 @@ from ..bench.methods import expand
 from ..bench.metrics import mean_and_error
 from ..core import InputError, require
 from ..core.errors import unknown
-from ..report.progress import progress_bar
+from ..report.progress_bars import progress_bar
 from ..workflow import check_methods
 from .common import Names, Sets, read_options
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..report.progress import progress_bar
+from ..report.progress_bars import progress_bar
 from .common import write_audit
 
 

@@ -39,7 +39,7 @@ def serve(
     from ..app.guard import LOOPBACK, checked
     from ..app.server import create_app
     from ..defuse.stages import is_run
-    from ..report.progress import progress_bar
+    from ..report.progress_bars import progress_bar
 
     if token is not None:
         checked(token)  # before the long work
@@ -70,7 +70,7 @@ def _app_of_run(folder: Path, records: Any, **access: Any) -> Any:
 
 def questionnaire() -> Any:
     """Return the questionnaire about features, for the app."""
-    from ..app.questionnaire import Questionnaire
+    from ..app.questionnaire_routes import Questionnaire
     from ..people import questionnaire
 
     return Questionnaire(questionnaire.form(), questionnaire.checked)

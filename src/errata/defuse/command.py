@@ -43,7 +43,7 @@ def defuse(
 
     torch = require("torch", "torch")
     from .. import report
-    from ..report.progress import stage_bar
+    from ..report.progress_bars import stage_bar
     from . import defuse as whole
     from .images import read_pictures
     from .judgements import stored_votes

@@ -12,16 +12,21 @@ from markupsafe import Markup
 
 from ..core import Array, Comparison
 from ..core.media import data_address
-from ..report import compare as compared
+from ..report import comparison_lines as compared
 from ..report import marks, numbers
-from ..report.home import STYLES, SavedRegions, ServedRegions, policy, static_text
-from ..report.images import SMALL
-from ..report.page import templates
+from ..report.image_sources import SMALL
+from ..report.rendering import templates
 from ..report.sheets import png
+from ..report.static_files import PAGE, STYLES, Script, file_text, policy, script_text
 from .labels import Agreed, Judged, agreement
+from .links import SavedRegions, ServedRegions
 
-SCRIPTS = ("page.js",)
-SERVED = ("page.js", "decide.js", "annotate.js", "sheet.js")
+SCRIPTS = (PAGE,)
+SERVED = (
+    PAGE,
+    Script("annotate.js", ("person.js", "outbox.js", "annotate.js")),
+    Script("sheet.js", ("person.js", "outbox.js", "sheet.js")),
+)
 NOTHING = 1e-9  # a strength that teaches nothing of regions; a network without training loss still feels 1e-6
 FORMS = {"misclassified": "confirmed", "classified well": "not", "no common label": "few", "not labelled": "few"}
 KEYS = (("?", "this list"), ("j k", "next, previous region"))
@@ -69,9 +74,9 @@ Address = Callable[[str, int], str]  # of a region's sample
 
 def to_html(run: RegionRun) -> str:
     """One self-contained file."""
-    scripts = [static_text(name) for name in SCRIPTS]
+    scripts = [script_text(script) for script in SCRIPTS]
     around = {
-        "styles": Markup("\n".join(map(static_text, STYLES))),
+        "styles": Markup("\n".join(map(file_text, STYLES))),
         "scripts": [Markup(text) for text in scripts],
         "policy": policy(scripts),
     }
@@ -92,7 +97,7 @@ def page(run: RegionRun, name: str, **asked: Any) -> str:
         "problem": lambda run, address, words: {"title": "Not found", "words": words},
     }  # fmt: skip
     heads = {"regions": "Regions", "region": "Regions", "annotate": "Annotate", "result": "Result", "problem": ""}
-    around = {"style_names": STYLES, "script_names": SERVED, "here": heads[name]}
+    around = {"style_names": STYLES, "script_names": [script.name for script in SERVED], "here": heads[name]}
     told = {**_shared(run, ServedRegions()), **made[name](run, linked(run), **asked), **around}
     return templates("errata.defuse").get_template(f"page_{name}.html").render(told)
 
@@ -101,11 +106,11 @@ def linked(run: RegionRun) -> Address:
     return lambda id, i: f"/sample/{id}/{i}?v={run.fingerprint[:8]}"
 
 
-def _shared(run: RegionRun, home: SavedRegions | ServedRegions) -> dict[str, Any]:
+def _shared(run: RegionRun, links: SavedRegions | ServedRegions) -> dict[str, Any]:
     return {
-        "home": home,
-        "audit_name": run.name + (" · Saved page" if home.saved else ""),
-        "keys": KEYS if home.saved else (*KEYS, *SERVED_KEYS),
+        "links": links,
+        "audit_name": run.name + (" · Saved page" if links.saved else ""),
+        "keys": KEYS if links.saved else (*KEYS, *SERVED_KEYS),
         "fingerprint": run.fingerprint,
         "numbers": numbers,
         "axis": AXIS,
@@ -187,7 +192,7 @@ def line(run: RegionRun, one: Judged, address: Address) -> dict[str, Any]:
         "interval": numbers.interval(*one.interval),
         "share": None if one.share is None else numbers.out_of(round(one.share * one.labelled), one.labelled),
         "samples": samples(run, one, address),
-        "change": None if change is None else compared.line(change, run.names[one.id], AXIS, 1.0),
+        "change": None if change is None else compared.change_line(change, run.names[one.id], AXIS, 1.0),
     }
 
 
@@ -250,7 +255,7 @@ def result(run: RegionRun) -> dict[str, Any]:
 
 def _lines(run: RegionRun, comparison: Comparison, only: Sequence[str] = ()) -> list[dict[str, Any]]:
     chosen = [one for one in comparison.changes if not only or one.id in only]
-    lines = [compared.line(one, NAMED.get(one.id, one.name), AXIS, 1.0) for one in chosen]
+    lines = [compared.change_line(one, NAMED.get(one.id, one.name), AXIS, 1.0) for one in chosen]
     return [{**told, "slice": one.id not in NAMED} for told, one in zip(lines, chosen, strict=True)]
 
 

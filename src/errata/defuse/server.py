@@ -8,9 +8,9 @@ from typing import Annotated, Any, Protocol
 from fastapi import Body, FastAPI, HTTPException
 from fastapi.responses import HTMLResponse, Response
 
-from ..app.common import new_app
+from ..app.base_app import new_app
 from ..app.guard import LOOPBACK, Guard
-from ..app.serving import made
+from ..app.served_audit import parse_entry
 from ..people.entries import Annotation
 from ..people.records import Records
 from ..report.sheets import png
@@ -51,7 +51,11 @@ def create_app(
 ) -> Guard:
     """An ASGI app of one run."""
     served = ServedRun(load, records)
-    app = new_app(lambda words: pages.page(load.stored(), "problem", words=words), records)
+    app = new_app(
+        lambda words: pages.page(load.stored(), "problem", words=words),
+        records,
+        {script.name: script for script in pages.SERVED},
+    )
     for add in (_pages, _samples, _judging):
         add(app, served)
     return Guard(app, hosts, token)
@@ -117,7 +121,7 @@ def _judging(app: FastAPI, served: ServedRun) -> None:
     @app.post("/api/annotations")
     def annotate(given: Annotated[dict[str, Any], Body()]) -> dict[str, Any]:
         """Save an answer; it is on disk when this returns. The same key twice is one answer."""
-        answer = made(Annotation, given)
+        answer = parse_entry(Annotation, given)
         _answerable(served.known(answer.queue), answer)
         return asdict(served.records.annotate(answer))
 

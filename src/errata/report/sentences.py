@@ -126,7 +126,7 @@ def _overall_share(total: Overall) -> str:
     return f": {numbers.rate(total.confirm_rate)}" if total.confirm_n >= numbers.FEWEST_FOR_PERCENT else ""
 
 
-def held(inside: int, slices: int, covered: float, outside: tuple[int, int]) -> str:
+def errors_inside(inside: int, slices: int, covered: float, outside: tuple[int, int]) -> str:
     """Where the errors lie: in the confirmed slices, and outside them."""
     lie, noun = "lies" if inside == 1 else "lie", "slice that covers" if slices == 1 else "slices that cover"
     return (
@@ -259,13 +259,13 @@ def skipped(columns: Sequence[Mapping[str, Any]]) -> str:
     return f"Not profiled, since almost every row has its own value: {named}."
 
 
-def pictures_left_out(left_out: int, asked: int, megabytes: float) -> str:
+def images_left_out(left_out: int, asked: int, megabytes: float) -> str:
     if left_out == 0:
         return ""
     return f"{numbers.out_of(left_out, asked)} pictures are left out to keep them under {megabytes:g} MB in this file."
 
 
-def pictures_missing(missing: int, asked: int) -> str:
+def images_missing(missing: int, asked: int) -> str:
     return f"{numbers.out_of(missing, asked)} pictures are missing: they could not be read." if missing else ""
 
 

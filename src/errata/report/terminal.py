@@ -7,34 +7,39 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ..core import Audit, Slice
-from . import overview, parts, sentences
-from . import path as paths
+from . import sentences
+from .pages import overview
+from .parts.path import path_sentence
+from .parts.words import hardest_caption, nearest_texts
 
 MARKS = {"confirmed": "●", "not confirmed": "○", "too few to tell": "◌"}
 
 
 def to_terminal(audit: Audit) -> RenderableType:
     """The same words as the page, without its pictures."""
-    seen = overview.where(audit)
-    lines: list[RenderableType] = [Text(overview.title(audit, seen), style="bold")]
-    lines += [Text(f"{task}: {sentence}" if task else sentence) for task, sentence in overview.lede(audit, seen)]
-    for found in audit.slices:
-        lines += [Text(""), *_slice(audit, found)]
+    shares = overview.error_shares(audit)
+    lines: list[RenderableType] = [Text(overview.title(audit, shares), style="bold")]
+    for task, sentence in overview.lede(audit, shares):
+        lines.append(Text(f"{task}: {sentence}" if task else sentence))
+    for slice_ in audit.slices:
+        lines += [Text(""), *_slice(audit, slice_)]
     return Group(*lines, Text(""), *map(Text, _notes(audit)), Text(audit.silence))
 
 
-def _slice(audit: Audit, found: Slice) -> list[RenderableType]:
-    outcome = dict(audit.overall)[found.task].outcome
-    name = f"{found.task}, {found.name}" if found.task else found.name
-    head = Text.assemble(f"{MARKS[found.verdict]} {found.id} ", (name, "bold"), f": {found.verdict}")
-    said = [sentences.verdict(found, outcome), sentences.beyond(found) if found.verdict == "confirmed" else ""]
-    said += [paths.in_words(found), parts.nearest_texts(found), parts.hardest_caption(found)]
-    return [head, Padding(Text(" ".join(filter(None, said))), (0, 0, 0, 2))]
+def _slice(audit: Audit, slice_: Slice) -> list[RenderableType]:
+    outcome = dict(audit.overall)[slice_.task].outcome
+    name = f"{slice_.task}, {slice_.name}" if slice_.task else slice_.name
+    head = Text.assemble(f"{MARKS[slice_.verdict]} {slice_.id} ", (name, "bold"), f": {slice_.verdict}")
+    words = [sentences.verdict(slice_, outcome)]
+    if slice_.verdict == "confirmed":
+        words.append(sentences.beyond(slice_))
+    words += [path_sentence(slice_), nearest_texts(slice_), hardest_caption(slice_)]
+    return [head, Padding(Text(" ".join(filter(None, words))), (0, 0, 0, 2))]
 
 
 def _notes(audit: Audit) -> list[str]:
     notes = []
-    if any(found.confirm for found in audit.slices):
+    if any(slice_.confirm for slice_ in audit.slices):
         notes.append(f"Intervals: {sentences.level(audit.settings)}, over {audit.settings['tested']} slices tested.")
     run = audit.settings["run"]
     if run > 1:

@@ -1,14 +1,13 @@
 // One item, big; a key for every answer; undo. "Saved" only after the server has said so; what is not saved is retried.
 const box = document.querySelector("[data-annotate]");
 const one = (selector) => box.querySelector(selector);
-const named = () => document.getElementById("person")?.value.trim() || "somebody";
 const state = { items: [], at: 0, done: 0, of: 0, given: [], shownAt: 0, later: 0 };
 const outbox = box && new Outbox(box, save);
 
 const uuid = () => crypto.randomUUID?.() ?? `${Date.now()}-${Math.random().toString(36).slice(2)}`;
 
 async function queue() {
-  const asked = new URLSearchParams({ person: named(), task: box.dataset.task });
+  const asked = new URLSearchParams({ person: personName(), task: box.dataset.task });
   const answer = await fetch(`/api/queues/${encodeURIComponent(box.dataset.annotate)}?${asked}`);
   const told = await answer.json().catch(() => ({ detail: answer.statusText }));
   if (!answer.ok) throw new Error(told.detail);
@@ -24,7 +23,7 @@ async function load() {
   try { told = await queue(); if (now !== state.load) return; } catch (error) { one(".empty").textContent = `The rows did not come: ${error.message}. Load the page again.`; one(".empty").hidden = false; return; }
   Object.assign(state, { items: told.items, at: 0, done: told.done, of: told.of, given: [] });
   one(".recent").replaceChildren();
-  one(".who").textContent = `as ${named()}`;
+  one(".who").textContent = `as ${personName()}`;
   show(); agreed(told);
 }
 
@@ -59,7 +58,7 @@ async function saveNow(entry) {
 function answered(button) {
   const item = state.items[state.at];
   if (!item) return;
-  const entry = { said: button.dataset.said, item, given: { queue: box.dataset.annotate, item: item.id, person: named(), task: box.dataset.task, answer: JSON.parse(button.dataset.answer), seconds: (performance.now() - state.shownAt) / 1000, key: uuid() } };
+  const entry = { said: button.dataset.said, item, given: { queue: box.dataset.annotate, item: item.id, person: personName(), task: box.dataset.task, answer: JSON.parse(button.dataset.answer), seconds: (performance.now() - state.shownAt) / 1000, key: uuid() } };
   state.given.push(entry); state.at += 1; state.done += 1;
   recent(entry); show(); save(entry).then(refreshSoon);
 }
@@ -124,7 +123,7 @@ function settling(dispute) {
   for (const text of new Set(Object.values(dispute.answers).map((answer) => JSON.stringify(answer)))) {
     const button = document.createElement("button");
     button.type = "button"; button.className = "btn"; button.textContent = `Settle as ${words(JSON.parse(text))}`;
-    button.addEventListener("click", () => save({ said: `settled as ${words(JSON.parse(text))}`, given: { queue: box.dataset.annotate, item: dispute.item, person: named(), task: box.dataset.task, answer: JSON.parse(text), settles: true, key: uuid() } }).then(refreshSoon));
+    button.addEventListener("click", () => save({ said: `settled as ${words(JSON.parse(text))}`, given: { queue: box.dataset.annotate, item: dispute.item, person: personName(), task: box.dataset.task, answer: JSON.parse(text), settles: true, key: uuid() } }).then(refreshSoon));
     box_.append(button);
   }
   return box_;
@@ -137,9 +136,9 @@ function words(answer) {
 
 // The list of queues: in which of them a person has been.
 async function been() {
-  const person = named();
+  const person = personName();
   const told = await fetch(`/api/answered?${new URLSearchParams({ person })}`).then((answer) => answer.ok ? answer.json() : {}).catch(() => ({}));
-  if (person !== named()) return;
+  if (person !== personName()) return;
   for (const place of document.querySelectorAll("[data-mine]")) {
     const count = told[place.dataset.mine];
     place.textContent = count ? `, ${count} ${count === 1 ? "answer" : "answers"} of yours` : "";

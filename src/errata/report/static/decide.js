@@ -1,9 +1,5 @@
 // What a person makes of a slice: accept, reject, merge, rename, note; rows in or out; a loop kept as a slice.
 // Shown as saved only after the server has said so.
-const person = document.getElementById("person");
-const who = () => person?.value.trim() || "somebody";
-try { if (person) { person.value = localStorage.getItem("errata-person") ?? ""; person.addEventListener("change", () => localStorage.setItem("errata-person", person.value.trim())); } } catch { /* private mode: the name lasts for this page */ }
-
 async function post(address, body) {
   const answer = await fetch(address, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
   const told = await answer.json().catch(() => ({ detail: answer.statusText }));
@@ -83,7 +79,7 @@ class Bar {
     if (next.decision !== "merged") next.into = null;
     this.what.textContent = "Saving …";
     try {
-      const told = await post("/api/decisions", { given: { slice: this.id, person: who(), ...next }, seen: this.version });
+      const told = await post("/api/decisions", { given: { slice: this.id, person: personName(), ...next }, seen: this.version });
       this.version = told.version; this.now = next; this.show(told);
     } catch (error) { this.fail(error); }
   }
@@ -113,13 +109,13 @@ for (const element of document.querySelectorAll("[data-decide]")) element.errata
 document.addEventListener("errata-moved", async (event) => {
   if (!document.querySelector("[data-decide]")) return;
   const { slice, row, inside } = event.detail, said = document.querySelector(`[data-moved="${CSS.escape(slice)}"]`);
-  try { await post("/api/edits", { slice, item: row, inside, person: who() }); } catch (error) { said.hidden = false; said.textContent = `Not saved: ${error.message}`; }
+  try { await post("/api/edits", { slice, item: row, inside, person: personName() }); } catch (error) { said.hidden = false; said.textContent = `Not saved: ${error.message}`; }
 });
 
 document.addEventListener("errata-keep", async (event) => {
   const said = event.target.querySelector(".hand"), { loop } = event.detail;
   try {
-    const kept = await post("/api/drawn", { loop, name: `Loop of ${new Date().toLocaleString("en-GB")}`, person: who() });
+    const kept = await post("/api/drawn", { loop, name: `Loop of ${new Date().toLocaleString("en-GB")}`, person: personName() });
     const link = document.createElement("a");
     link.href = `/slice/${encodeURIComponent(kept.slice)}`; link.textContent = "Name it, accept it or reject it";
     said.textContent = `Kept as ${kept.slice}, ${kept.items} rows, drawn by hand. It is a guess until it is measured on new rows. `;

@@ -50,7 +50,7 @@ async function answer(form, text) {
     const found = here(form.dataset.guess, text);
     return { ...found, interval: wilson(found.errors, found.n, quantile(found.hypotheses)) };
   }
-  const asked = await fetch(form.dataset.api, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ text, slice: form.dataset.guess || null, person: document.getElementById("person")?.value.trim() || "somebody" }) });
+  const asked = await fetch(form.dataset.api, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ text, slice: form.dataset.guess || null, person: personName() }) });
   const found = await asked.json().catch(() => ({}));
   if (!asked.ok) throw new Error(found.detail ?? asked.statusText);
   return found;

@@ -2,7 +2,6 @@
 // "Saved" only after the server has said so; an answer that it refuses stays in the form.
 const sheet = document.querySelector("[data-questions]");
 const find = (selector) => sheet.querySelector(selector);
-const whose = () => document.getElementById("person")?.value.trim() || "somebody";
 const kept = { done: {}, others: {}, order: [], given: [], shownAt: 0 };
 const post = sheet && new Outbox(sheet, again);
 const form = sheet && find("form");
@@ -11,14 +10,14 @@ const newKey = () => crypto.randomUUID?.() ?? `${Date.now()}-${Math.random().toS
 const at = () => all.find((section) => section.dataset.about === kept.order[0]);
 
 async function load() {
-  const asked = `/api/questionnaire/${encodeURIComponent(sheet.dataset.questions)}?${new URLSearchParams({ person: whose() })}`;
+  const asked = `/api/questionnaire/${encodeURIComponent(sheet.dataset.questions)}?${new URLSearchParams({ person: personName() })}`;
   try {
     const answer = await fetch(asked), told = await answer.json();
     if (!answer.ok) throw new Error(told.detail);
     Object.assign(kept, { done: told.done, others: told.others, given: [] });
   } catch (error) { find(".saved").textContent = `What you said before did not come: ${error.message}. Load the page again.`; }
   kept.order = all.map((section) => section.dataset.about).filter((about) => !(about in kept.done));
-  find(".who").textContent = `as ${whose()}`;
+  find(".who").textContent = `as ${personName()}`;
   show(); said();
 }
 
@@ -63,7 +62,7 @@ function refused(words) { const bad = find(".bad"); bad.hidden = !words; bad.tex
 async function save() {
   if (!at() || kept.busy) return;
   const about = kept.order[0], answer = read();
-  const entry = { about, given: { queue: sheet.dataset.questions, item: about, person: whose(), task: "questionnaire", answer, seconds: (performance.now() - kept.shownAt) / 1000, key: newKey() } };
+  const entry = { about, given: { queue: sheet.dataset.questions, item: about, person: personName(), task: "questionnaire", answer, seconds: (performance.now() - kept.shownAt) / 1000, key: newKey() } };
   kept.busy = true; refused("");
   await again(entry);
   kept.busy = false;
@@ -106,14 +105,14 @@ function skip() { if (kept.order.length > 1) { kept.order.push(kept.order.shift(
 
 // Others' words on what has one's own.
 async function refresh() {
-  const asked = `/api/questionnaire/${encodeURIComponent(sheet.dataset.questions)}?${new URLSearchParams({ person: whose() })}`;
+  const asked = `/api/questionnaire/${encodeURIComponent(sheet.dataset.questions)}?${new URLSearchParams({ person: personName() })}`;
   try { kept.others = (await (await fetch(asked)).json()).others ?? {}; } catch { /* it says so where it matters: at saving */ }
   said();
 }
 
 function said() {
   const line = (words, kind) => { const item = document.createElement("li"); item.textContent = words; if (kind) item.className = kind; return item; };
-  const lines = Object.entries(kept.done).flatMap(([about, mine]) => [[whose(), mine], ...(kept.others[about] ?? []).map((one) => [one.person, one.answer])].map(([name, answer]) => line(`${about}, ${name}: ${words(answer)}`)));
+  const lines = Object.entries(kept.done).flatMap(([about, mine]) => [[personName(), mine], ...(kept.others[about] ?? []).map((one) => [one.person, one.answer])].map(([name, answer]) => line(`${about}, ${name}: ${words(answer)}`)));
   find(".said-list").replaceChildren(...(lines.length ? lines : [line("Nothing yet.", "q")]));
 }
 

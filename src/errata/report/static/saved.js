@@ -4,7 +4,7 @@ const bar = document.getElementById("answers");
 const answers = new Map();
 
 function written() {
-  const person = document.getElementById("person").value.trim() || "somebody";
+  const person = personName();
   return JSON.stringify({ schema: "errata.annotations/1", fingerprint: bar.dataset.fingerprint, annotations: [...answers.values()].map((one) => ({ ...one, person })) }, null, 1);
 }
 

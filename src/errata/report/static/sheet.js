@@ -1,15 +1,14 @@
 // The samples of one region, and one answer for all of them. "Saved" only after the server has said so.
 const sheet = document.querySelector("[data-sheet]");
 const find = (selector) => sheet.querySelector(selector);
-const whose = () => document.getElementById("person")?.value.trim() || "somebody";
 const post = sheet && new Outbox(sheet, send);
 const now = { mine: null, began: performance.now() };
 const fresh = () => crypto.randomUUID?.() ?? `${Date.now()}-${Math.random().toString(36).slice(2)}`;
 
 async function load() {
-  find(".who").textContent = `as ${whose()}`;
+  find(".who").textContent = `as ${personName()}`;
   try {
-    const answer = await fetch(`/api/regions/${encodeURIComponent(sheet.dataset.sheet)}?${new URLSearchParams({ person: whose() })}`), told = await answer.json();
+    const answer = await fetch(`/api/regions/${encodeURIComponent(sheet.dataset.sheet)}?${new URLSearchParams({ person: personName() })}`), told = await answer.json();
     if (!answer.ok) throw new Error(told.detail);
     tell(told);
   } catch (error) { find(".saved").textContent = `What was said before did not come: ${error.message}. Load the page again.`; }
@@ -33,7 +32,7 @@ function words(answer) {
 
 async function answered(button) {
   const label = button.dataset.label, well = label === "well";
-  const entry = { said: button.dataset.said, given: { queue: sheet.dataset.sheet, item: "all", person: whose(), task: "region", answer: { failure: !well, label: well ? null : JSON.parse(label) }, seconds: (performance.now() - now.began) / 1000, key: fresh() } };
+  const entry = { said: button.dataset.said, given: { queue: sheet.dataset.sheet, item: "all", person: personName(), task: "region", answer: { failure: !well, label: well ? null : JSON.parse(label) }, seconds: (performance.now() - now.began) / 1000, key: fresh() } };
   await send(entry);
   if (entry.saved && sheet.dataset.after) location.assign(sheet.dataset.after); else load();
 }
@@ -49,7 +48,7 @@ async function send(entry) {
 
 async function undo() {
   if (!now.mine) return;
-  const answer = await fetch(`/api/annotations/${encodeURIComponent(now.mine.key)}/undo`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ person: whose() }) });
+  const answer = await fetch(`/api/annotations/${encodeURIComponent(now.mine.key)}/undo`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ person: personName() }) });
   find(".saved").textContent = answer.ok ? "Taken back." : "Not taken back.";
   load();
 }

@@ -1,0 +1,48 @@
+"""The token, asked for by a form: it comes in the body of a post, and leaves as a cookie. No address ever holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import parse_qs, quote, unquote, urlencode
+
+from ..report import login_page
+
+PATH = "/token"
+FORM = "application/x-www-form-urlencoded"
+LARGEST_FORM = 8192
+DATA = ("/api/", "/static/", "/thumb/", "/sample/")  # asked for by programs, which read a sentence
+
+Headers = tuple[tuple[bytes, bytes], ...]
+
+
+def is_asked(method: str, path: str, headers: Mapping[str, str]) -> bool:
+    """A person asks for a page, and may be shown the form."""
+    return method == "GET" and "text/html" in headers.get("accept", "") and not path.startswith(DATA)
+
+
+def page(path: str, query: str, wrong: bool) -> tuple[bytes, Headers]:
+    """The form, and its headers; `path` and `query`: where it leads."""
+    body = login_page.page(PATH, local(path, query), wrong).encode()
+    return body, (
+        (b"content-type", b"text/html; charset=utf-8"),
+        (b"cache-control", b"no-store"),
+        (b"content-security-policy", login_page.policy().encode()),
+        # Without a referrer a browser names no origin either, and a post without one is not known to be ours.
+        (b"referrer-policy", b"same-origin"),
+    )
+
+
+def read(body: bytes) -> tuple[str, str, str]:
+    """The token that was typed, and the path and query that were asked for before."""
+    text = body[:LARGEST_FORM].decode("latin-1")  # a body in pieces may have said nothing of its length
+    given = {name: values[0] for name, values in parse_qs(text, keep_blank_values=True).items()}
+    path, _, query = given.get("next", "/").partition("?")
+    return given.get("token", "").strip(), unquote(path), query
+
+
+def local(path: str, query: str) -> str:
+    """An address of this server, whatever was asked: no other host, no line's end, and no token."""
+    rest = {name: values for name, values in parse_qs(query, keep_blank_values=True).items() if name != "token"}
+    asked = urlencode(rest, doseq=True)
+    # //elsewhere and /\elsewhere would leave this server
+    return "/" + quote(path.lstrip("/\\"), safe="/") + (f"?{asked}" if asked else "")

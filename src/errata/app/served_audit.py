@@ -1,0 +1,106 @@
+"""What the handlers of all pages share: the audit, the records, and the names that a request may use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from fastapi import HTTPException
+
+from ..core import Array, Audit
+from ..people.curation import Drawn
+from ..people.records import Records
+from ..report.contract import PageNotFound
+from .audit_rows import AuditRows
+
+if TYPE_CHECKING:
+    from .hypothesis_routes import HypothesisTester
+    from .questionnaire_routes import Questionnaire
+
+Search = Callable[[str], Array]
+
+
+@dataclass(frozen=True, eq=False)
+class ServedAudit:
+    """An audit and what people said of it.
+
+    search: similarities of words to all rows, where there is an encoder. others: audits of other models, by name, that
+    this one may be compared with. questionnaire: about what slices look like, where there is one.
+    """
+
+    audit: Audit
+    records: Records
+    rows: AuditRows
+    search: Search | None = None
+    others: tuple[tuple[str, Audit], ...] = ()
+    questionnaire: Questionnaire | None = None
+
+    def check_slice(self, id: str) -> None:
+        """A slice of the audit, or PageNotFound."""
+        if all(slice_.id != id for slice_ in self.audit.slices):
+            raise PageNotFound(f"Slice {id!r} does not exist.")
+
+    def position(self, row_id: str) -> int:
+        """The position of a row by its id, or PageNotFound."""
+        position = self.rows.find(row_id)
+        if position is None:
+            raise PageNotFound(f"Row {row_id!r} does not exist.")
+        return position
+
+    def drawing(self, id: str) -> Drawn | None:
+        """A slice that a person drew; None of one of the audit, or that does not exist."""
+        if any(slice_.id == id for slice_ in self.audit.slices):
+            return None
+        return next((drawing for drawing in self.records.drawn() if drawing.slice == id), None)
+
+    def members(self, id: str) -> Array:
+        """(n,) bool: the rows of a slice of the audit, or of a drawn one."""
+        for slice_ in self.audit.slices:
+            if slice_.id == id:
+                return slice_.members
+        drawing = self.drawing(id)
+        if drawing is None:
+            raise PageNotFound(f"Slice {id!r} does not exist.")
+        return self.rows.mask(drawing.items)
+
+
+class RecordsBackend:
+    """What pages read beside the audit (`report.contract.Backend`)."""
+
+    def __init__(self, served: ServedAudit, tester: HypothesisTester) -> None:
+        self._served = served
+        self._tester = tester
+
+    def standings(self) -> Mapping[str, Mapping[str, Any]]:
+        standings = self._served.records.standings()
+        return {id: asdict(standing) | {"title": standing.title} for id, standing in standings.items()}
+
+    def edits(self, slice_id: str) -> Mapping[str, bool]:
+        return self._served.records.edits(slice_id)
+
+    def drawings(self) -> Sequence[Mapping[str, Any]]:
+        return [asdict(drawing) for drawing in self._served.records.drawn()]
+
+    def members(self, slice_id: str) -> Array:
+        return self._served.members(slice_id)
+
+    def row(self, row_id: str) -> int:
+        return self._served.position(row_id)
+
+    def hypotheses(self) -> Sequence[Mapping[str, Any]]:
+        return self._tester.families()
+
+    def other_audits(self) -> Mapping[str, Audit]:
+        return dict(self._served.others)
+
+    def questionnaire(self) -> Mapping[str, Any] | None:
+        return None if self._served.questionnaire is None else self._served.questionnaire.form
+
+
+def parse_entry(kind: type, data: dict[str, Any]) -> Any:
+    """One of the entries of the records, from JSON; what it does not know is named."""
+    try:
+        return kind(**data)
+    except TypeError as error:
+        raise HTTPException(422, f"This is no {kind.__name__.lower()}: {error}.") from error

@@ -1,0 +1,110 @@
+"""Two audits side by side: the slices of the first, under the model of each, on the rows they share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..core import Audit, Comparison, Evaluation, InputError
+from ..core.comparison import Group, measure
+from . import marks, numbers
+
+ALPHA = 0.05
+TOTALS = ("rest", "overall")  # groups that are no slices
+NARROW = 0.3  # of the axis of changes to both sides, where all fit
+WORDS = {"better": "Better", "worse": "Worse", "no change shown": "No change seen"}
+FORMS = {"better": "better", "worse": "worse", "no change shown": "same"}
+
+
+def compare_audits(first: Audit, second: Audit) -> Comparison:
+    """Held-out rows of the first that the second has too; the slices are the first's confirmed ones."""
+    rows = np.flatnonzero(~first.discover)
+    ids = first.evaluation.row_ids[rows]
+    shared, mine, theirs = np.intersect1d(ids, second.evaluation.row_ids, return_indices=True)
+    if not len(shared):
+        raise InputError("the two audits do not share their rows; audit both models on the same ones")
+    before = first.evaluation.rows(rows[mine])
+    after = second.evaluation.rows(theirs)
+    if before.errors is None or after.errors is None:
+        raise InputError("one of the two audits has no errors to compare; audit both with labels and predictions")
+    if not np.array_equal(np.asarray(before.labels), np.asarray(after.labels)):
+        raise InputError("the two audits have different labels for the same rows; audit both with the same labels")
+    groups = _groups(first, rows[mine], before, after)
+    changes = tuple(measure(group, before.groups, ALPHA / len(groups)) for group in groups)
+    return Comparison(changes, "error", ALPHA, {"rows": len(shared), "of": len(rows)})
+
+
+def _groups(first: Audit, rows: Any, before: Evaluation, after: Evaluation) -> list[Group]:
+    assert before.errors is not None
+    assert after.errors is not None
+    outcomes: dict[str, Any] = {"before": before.errors.astype(float), "after": after.errors.astype(float)}
+    slices = [slice_ for slice_ in first.confirmed if slice_.side == "hard" and not slice_.task]
+    groups = [Group(s.id, s.name, "", s.members[rows], **outcomes) for s in slices]
+    inside = np.zeros(len(rows), dtype=bool)
+    for group in groups:
+        inside |= group.inside
+    return [
+        *groups,
+        Group("rest", "Rows in none of them", "", ~inside, **outcomes),
+        Group("overall", "All rows", "", np.ones(len(rows), dtype=bool), **outcomes),
+    ]
+
+
+def comparison_lines(comparison: Comparison, titles: Mapping[str, str], axis: marks.Axis) -> dict[str, Any]:
+    """Slices with the worst change first, then the rest and all."""
+    changes = [change for change in comparison.changes if change.id not in TOTALS]
+    totals = [change for change in comparison.changes if change.id in TOTALS]
+    order = sorted(changes, key=lambda change: -(change.change or 0.0))
+    narrow = all(abs(end) <= NARROW for change in comparison.changes for end in change.interval)
+    span = NARROW if narrow else 1.0
+    counts = {kind: sum(change.judgement == kind for change in changes) for kind in WORDS}
+    return {
+        "title": _title(counts, len(changes)),
+        "rows": numbers.out_of(comparison.facts["rows"], comparison.facts["of"]),
+        "span": f"−{100 * span:.0f} to +{100 * span:.0f}",
+        "lines": [change_line(change, titles.get(change.id, change.name), axis, span) for change in [*order, *totals]],
+    }
+
+
+def _title(counts: Mapping[str, int], of: int) -> str:
+    if not of:
+        return "No confirmed slice to compare."
+    if counts["no change shown"] == of:
+        where = "the one confirmed slice" if of == 1 else f"any of {of} confirmed slices"
+        return f"No change seen on {where}."
+    judgements = [f"{counts[kind]} {word.lower()}" for kind, word in WORDS.items() if counts[kind]]
+    return f"Of {numbers.counted(of, 'confirmed slice')}: {', '.join(judgements)}."
+
+
+def change_line(change: Any, title: str, axis: marks.Axis, span: float) -> dict[str, Any]:
+    """One group of rows before and after: words, and positions on the axes of rates and of changes."""
+    low, high = change.interval
+    return {
+        "id": change.id,
+        "name": title,
+        "slice": change.id not in TOTALS,
+        "n": numbers.counted(change.n, "row"),
+        "before": numbers.rate_of(change.before_errors, change.n),
+        "after": numbers.rate_of(change.after_errors, change.n),
+        "before_at": axis.at(change.before_rate or 0.0),
+        "after_at": axis.at(change.after_rate or 0.0),
+        "change": numbers.NOT_MEASURED if change.change is None else _signed(change.change),
+        "interval": f"{_signed(low)} to {_signed(high)}",
+        "low_at": _around(low, span),
+        "high_at": _around(high, span),
+        "change_at": _around(change.change or 0.0, span),
+        "word": WORDS[change.judgement],
+        "form": FORMS[change.judgement],
+    }
+
+
+def _signed(value: float) -> str:
+    text = numbers.points(value)
+    return f"+{text}" if value > 0 and text != "0.0" else text
+
+
+def _around(change: float, span: float) -> float:
+    """Its position on an axis with 0 in the middle."""
+    return 100 * min(max((change / span + 1) / 2, 0.0), 1.0)

@@ -1,0 +1,61 @@
+"""Addresses of pages: within one saved file, or on a server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+
+@dataclass(frozen=True)
+class SavedLinks:
+    """One file: every page is a part of it.
+
+    pages: the navigation bar, (name, address) each. overview: where the brand name leads.
+    """
+
+    pages: tuple[tuple[str, str], ...] = (("Overview", "#overview"),)
+    overview: str = "#overview"
+    saved = True
+
+    def slice(self, id: str) -> str:
+        """The page of a slice."""
+        return f"#slice/{id}"
+
+    def part(self, id: str, section: str) -> str:
+        """A section of the page of a slice."""
+        return f"#{id}-{section}"
+
+    def row(self, slice_id: str, row_id: object) -> str:
+        """The page of a row: a saved file has none."""
+        return ""
+
+
+@dataclass(frozen=True)
+class ServedLinks:
+    """A server: every page has an address.
+
+    pages: the navigation bar, (name, address) each. overview: where the brand name leads.
+    """
+
+    pages: tuple[tuple[str, str], ...] = (("Overview", "/"),)
+    overview: str = "/"
+    saved = False
+
+    def slice(self, id: str) -> str:
+        """The page of a slice."""
+        return f"/slice/{quote(id, safe='')}"
+
+    def part(self, id: str, section: str) -> str:
+        """A section of the page of a slice."""
+        return f"#{id}-{section}"
+
+    def row(self, slice_id: str, row_id: object) -> str:
+        """The page of a row, as a member of a slice."""
+        return f"/slice/{quote(slice_id, safe='')}/row/{quote(str(row_id), safe='')}"
+
+    def static(self, name: str) -> str:
+        """A style sheet or a script."""
+        return f"/static/{name}"
+
+
+Links = SavedLinks | ServedLinks

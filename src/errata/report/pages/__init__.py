@@ -1,0 +1,1 @@
+"""The pages: a module each, with a `Page` to register."""

@@ -1,0 +1,86 @@
+"""Annotate: what is it really? Rows of a slice to label, one at a time, or a questionnaire about it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ...core import Audit
+from ..contract import Page, PageNotFound, Request, View
+from ..row_facts import row_facts
+from ..slice_lines import title_of
+from ..static_files import Script
+from . import questionnaire
+
+TASKS = ("class", "member")
+QUEUE = 60  # rows of a slice that are asked about
+SEED = 0
+
+
+def context(view: View, request: Request) -> dict[str, Any]:
+    """The list of slices to label, or one of them with a task."""
+    queue = request.get("queue", "")
+    task = request.get("task", "class")
+    form = view.backend.questionnaire()
+    tasks = TASKS if form is None else (*TASKS, questionnaire.TASK)
+    if queue:
+        view.slice(queue)
+    if task not in tasks:
+        *others, last = tasks
+        raise PageNotFound(f"Task {task!r} does not exist; the tasks are {', '.join(others)} and {last}.")
+    if queue and form is not None and task == questionnaire.TASK:
+        return questionnaire.context(view, queue, form)
+    standings = view.backend.standings()
+    queues = [
+        (slice_.id, title_of(slice_, standings), int((slice_.members & ~view.audit.discover).sum()))
+        for slice_ in view.audit.slices
+    ]
+    following = dict(pairwise(id for id, _, _ in queues))
+    title = "Annotate"
+    if queue:
+        title = f"Annotate: {title_of(view.slice(queue), standings)}"
+    return {
+        "title": title,
+        "queue": queue,
+        "task": task,
+        "queues": queues,
+        "classes": class_names(view.audit),
+        "questions": form is not None,
+        "sheets": False,
+        "after": following.get(queue),
+    }
+
+
+def queue_items(view: View, slice_id: str) -> list[dict[str, Any]]:
+    """Rows of a slice to ask people about, in the same order for everybody; neither label nor prediction is in them."""
+    members = np.flatnonzero(view.slice(slice_id).members & ~view.audit.discover)
+    chosen = np.random.default_rng(SEED).permutation(members)[:QUEUE]
+    facts = [row_facts(view.audit, int(position)) for position in chosen]
+    return [{name: row[name] for name in ("id", "picture", "text", "row")} for row in facts]
+
+
+def class_names(audit: Audit) -> tuple[str, ...]:
+    """What a row may be called; empty where there are no classes."""
+    evaluation = audit.evaluation
+    if evaluation.class_names or evaluation.task != "classification":
+        return evaluation.class_names or ()
+    return tuple(map(evaluation.class_name, range(evaluation.class_count)))
+
+
+PAGE = Page(
+    name="annotate",
+    template="page_annotate.html",
+    context=context,
+    paths=("/annotate", "/annotate/{queue}"),
+    nav="Annotate",
+    scripts=(
+        Script("annotate.js", ("person.js", "outbox.js", "annotate.js"), saved=False),
+        Script("questions.js", ("person.js", "outbox.js", "questions.js"), saved=False),
+    ),
+    served_keys=(
+        ("digits", "Annotate: the class, as its button says; 0 or n none of the above; i x in, out; j the next slice"),
+        ("u s", "Annotate: undo, skip; d the first field of a questionnaire"),
+    ),
+)

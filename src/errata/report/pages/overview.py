@@ -1,0 +1,157 @@
+"""Overview: where is the model wrong, and may I believe it?"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...core import Audit
+from .. import numbers, sentences
+from ..contract import Page, Request, View
+from ..sections import sections
+from ..slice_lines import ORDERS, methods_of, slice_lines
+from ..static_files import Script
+
+SHOWN = 5  # confirmed slices before the fold
+NAMED_SETTINGS = ("version", "methods", "seed")  # that have a line of their own
+
+
+@dataclass(frozen=True)
+class ErrorShares:
+    """Errors of the held-out rows: those that each slice adds, in order, and those outside of all.
+
+    slices: errors that each confirmed slice adds to those before it. outside: errors in none of them.
+    covered: share of the rows in any of them. outside_rows: rows in none.
+    """
+
+    slices: tuple[int, ...]
+    outside: int
+    covered: float
+    outside_rows: int
+
+    @property
+    def inside(self) -> int:
+        """Errors in any of the slices."""
+        return sum(self.slices)
+
+    @property
+    def total(self) -> int:
+        """All errors."""
+        return self.inside + self.outside
+
+    @property
+    def segments(self) -> list[dict[str, float | int]]:
+        """Each slice's place on the bar, in per cent."""
+        edges = np.concatenate([[0], np.cumsum(self.slices)]) * (100 / self.total)
+        return [{"x": float(edges[j]), "width": 100 * k / self.total, "count": k} for j, k in enumerate(self.slices)]
+
+
+def error_shares(audit: Audit) -> ErrorShares | None:
+    """Where the errors are; None where they cannot be counted once each: several tasks, no errors, or a cross-fit."""
+    worse = [slice_ for slice_ in audit.confirmed if slice_.side == "hard"]
+    errors = audit.evaluation.errors
+    held_out = ~audit.discover
+    crossed = any(slice_.confirmed_on != "confirm" for slice_ in worse)
+    if errors is None or crossed or not worse or not (errors & held_out).any():
+        return None
+    left = held_out.copy()
+    counts = []
+    for slice_ in worse:
+        counts.append(int(np.count_nonzero(errors & left & slice_.members)))
+        left &= ~slice_.members
+    rows = int(np.count_nonzero(left))
+    return ErrorShares(tuple(counts), int(np.count_nonzero(errors & left)), 1 - rows / int(held_out.sum()), rows)
+
+
+def title(audit: Audit, shares: ErrorShares | None) -> str:
+    """The finding in one sentence."""
+    sides = [slice_.side for slice_ in audit.confirmed]
+    share = None if shares is None else shares.inside / shares.total
+    return sentences.title(sides.count("hard"), sides.count("easy"), share, audit.overall[0][1].outcome)
+
+
+def lede(audit: Audit, shares: ErrorShares | None) -> list[tuple[str, str]]:
+    """(task, sentence): the numbers of the whole."""
+    lines = [(task, sentences.overall(total)) for task, total in audit.overall]
+    if shares is not None and len(lines) == 1:
+        outside = (shares.outside, shares.outside_rows)
+        inside = sentences.errors_inside(shares.inside, len(shares.slices), shares.covered, outside)
+        lines = [(lines[0][0], f"{lines[0][1]} {inside}")]
+    return lines
+
+
+def shares_label(shares: ErrorShares) -> str:
+    """The bar of errors, for those who do not see it."""
+    listed = ", ".join(numbers.count(k) for k in shares.slices)
+    return (
+        f"{numbers.count(shares.total)} errors: {numbers.count(shares.inside)} in the confirmed slices ({listed}, "
+        f"each counted once), {numbers.count(shares.outside)} elsewhere"
+    )
+
+
+def context(view: View, request: Request) -> dict[str, Any]:
+    """The finding, the slices by verdict, what could have been missed, and how the audit was made."""
+    audit = view.audit
+    shares = error_shares(audit)
+    lines = slice_lines(view, view.backend.standings())
+    confirmed = [line for line in lines if line["verdict"] == "confirmed"]
+    searched = int(audit.discover.sum())
+    held_out = len(audit.discover) - searched
+    return {
+        "title": title(audit, shares),
+        "lede": lede(audit, shares),
+        "shares": shares,
+        "shares_label": shares_label(shares) if shares else "",
+        "search": f"Found on {numbers.count(searched)} rows, measured on {numbers.count(held_out)} others.",
+        "level": sentences.level(audit.settings),
+        "orders": ORDERS,
+        "confirmed": confirmed[:SHOWN],
+        "more": confirmed[SHOWN:],
+        "not_confirmed": [line for line in lines if line["verdict"] == "not confirmed"],
+        "too_few": [line for line in lines if line["verdict"] == "too few to tell"],
+        "silence": audit.silence,
+        "sections": sections(view, None),
+        "made": provenance(audit),
+    }
+
+
+def provenance(audit: Audit) -> list[tuple[str, str, bool]]:
+    """(what, value, is code): how this page came to be."""
+    evaluation = audit.evaluation
+    settings = audit.settings
+    searched = int(audit.discover.sum())
+    held_out = len(audit.discover) - searched
+    seed = f", seed {settings['seed']}" if "seed" in settings else ""
+    lines = [
+        ("Model", evaluation.origin.model or "nobody said which", evaluation.origin.model is not None),
+        ("Data", f"{numbers.counted(len(audit.discover), 'row')}, {_task(audit)}", False),
+        ("Fingerprint", evaluation.fingerprint, True),
+        ("Methods", ", ".join(methods_of(audit)) or "none", False),
+        ("Split", f"{numbers.count(searched)} discover, {numbers.count(held_out)} confirm{seed}", False),
+        ("Errata", str(settings.get("version", "version not recorded")), False),
+    ]
+    others = [(key, value) for key, value in settings.items() if key not in NAMED_SETTINGS]
+    return lines + [(key, json.dumps(value, default=str, ensure_ascii=False), True) for key, value in others]
+
+
+def _task(audit: Audit) -> str:
+    """What was predicted, in a word or two."""
+    names = audit.evaluation.class_names
+    task = str(audit.evaluation.task)
+    words = {"multilabel": "multi-label", "loss": "losses only"}.get(task, task)
+    return words if names is None else f"{words}, {numbers.in_words(len(names))} classes"
+
+
+PAGE = Page(
+    name="overview",
+    template="page_overview.html",
+    context=context,
+    paths=("/",),
+    nav="Overview",
+    saved=lambda audit: [{}],
+    scripts=(Script("rank.js", ("rank.js",)),),
+    keys=(("1 to 5", "order by excess, gap, size, worst, fixable"),),
+)

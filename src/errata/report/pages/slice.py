@@ -1,0 +1,148 @@
+"""Slice: what is this group, why does it fail, do I accept it?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...core import Array, Audit, Slice
+from ...core.gaps import wilson
+from .. import marks, numbers, script_data, sentences
+from ..contract import Page, Request, View
+from ..explanations import explanation
+from ..sections import sections
+from ..slice_lines import slice_line
+from ..static_files import Script
+from . import drawn_slice
+
+MOST_OF_CLASS = 0.5  # of a slice: a class that holds so many of its rows is drawn beside it
+
+
+def context(view: View, request: Request) -> dict[str, Any]:
+    """The page of a slice of the audit, or of one that a person drew."""
+    id = request["id"]
+    standings = view.backend.standings()
+    if all(slice_.id != id for slice_ in view.audit.slices):
+        return drawn_slice.context(view, id, standings)
+    slice_ = view.slice(id)
+    values = slice_values(view, slice_, standings)
+    return {
+        "row": values,
+        "title": values["name"],
+        "edits": view.backend.edits(id),
+        "mergeable": other_slices(standings, id),
+        "testable": view.testable,
+    }
+
+
+def slice_values(view: View, slice_: Slice, standings: Mapping[str, Any]) -> dict[str, Any]:
+    """All that stands on the page of a slice."""
+    numbered = list(view.audit.slices)
+    at = numbered.index(slice_)
+    previous = view.links.slice(numbered[at - 1].id) if at > 0 else ""
+    following = view.links.slice(numbered[at + 1].id) if at + 1 < len(numbered) else ""
+    methods = f"Found by {', '.join(slice_.found_by)}." if slice_.found_by else ""
+    return {
+        **slice_line(view, slice_, standings),
+        "total": len(numbered),
+        "previous": previous,
+        "next": following,
+        "marks": two_marks(view.audit, slice_),
+        "forest": forest(view, slice_),
+        "forest_note": f"Share of confirm rows, each with its own 95% interval. {methods}",
+        "sections": sections(view, slice_),
+    }
+
+
+def other_slices(standings: Mapping[str, Any], id: str) -> list[tuple[str, str]]:
+    """(id, title) of what a slice may be merged into: of the audit or drawn."""
+    return [(other, standing["title"]) for other, standing in standings.items() if other != id]
+
+
+def forest(view: View, slice_: Slice) -> list[dict[str, Any]]:
+    """The slice, others of its class, and the rest: one axis. Nothing where no number may be shown."""
+    measured = slice_.confirm
+    if measured is None or slice_.reason == "unconfirmable":
+        return []
+    lines = [("This slice", measured.errors, measured.n, True)]
+    lines += _same_class(view, slice_)
+    lines.append(("All the rest", round(measured.rest_rate * measured.rest_n), measured.rest_n, False))
+    return [_rate_line(view.axis, slice_, *line) for line in lines if line[2]]
+
+
+def _same_class(view: View, slice_: Slice) -> list[tuple[str, int, int, bool]]:
+    """Rows outside the slice that have the label of most of its members."""
+    rows = view.task_rows(slice_)
+    if rows.errors is None or rows.labels is None or slice_.rule.get("scope"):
+        return []  # within a class already: the rest is its class
+    held_out: Array = ~view.audit.discover if slice_.confirmed_on == "confirm" else view.audit.discover
+    inside = slice_.members & held_out
+    values, counts = np.unique(rows.labels[inside], return_counts=True)
+    if not len(values) or counts.max() < MOST_OF_CLASS * counts.sum():
+        return []
+    label = int(values[np.argmax(counts)])
+    others = held_out & ~inside & (rows.labels == label)
+    return [(f"Others of {rows.class_name(label)}", int(rows.errors[others].sum()), int(others.sum()), False)]
+
+
+def _rate_line(axis: marks.Axis, slice_: Slice, name: str, errors: int, n: int, own: bool) -> dict[str, Any]:
+    low, high = wilson(errors, n)
+    return {
+        "name": name,
+        "own": own,
+        "form": marks.FORMS[slice_.verdict],
+        "rate": numbers.rate_of(errors, n),
+        "count": numbers.out_of(errors, n),
+        "at": axis.at(errors / n),
+        "low": axis.at(low),
+        "high": axis.at(high),
+        "label": f"{name}: {numbers.out_of(errors, n)}, 95% interval {numbers.interval(low, high)}",
+    }
+
+
+def two_marks(audit: Audit, slice_: Slice) -> list[tuple[str, str]]:
+    """Evidence and coherence are two marks, never one score."""
+    lines: list[tuple[str, str]] = []
+    measured = slice_.confirm
+    if measured is not None and slice_.verdict == "confirmed":
+        outcome = dict(audit.overall)[slice_.task].outcome
+        excess, _, between = sentences.excess(slice_, measured, outcome).partition(" (")
+        lines.append((excess, f"{between.rstrip(')')}, beyond what the rest’s rate would give"))
+    near = explanation(slice_, "near")
+    if near is not None and near["coherence"] is not None:
+        lines.append((f"Coherence {near['coherence']:.2f}", "how alike the members are; says nothing about the gap"))
+    if measured is not None and slice_.reason != "unconfirmable":
+        tested = int(audit.settings.get("tested", len(audit.slices)))
+        lines.append((numbers.q_value(measured.q_value), f"over {numbers.counted(tested, 'slice')} tested"))
+    return lines
+
+
+def saved_data(view: View) -> dict[str, Any]:
+    """What the scripts of a saved page read: the map, and the columns of held-out rows."""
+    audit = view.audit
+    points = script_data.map_data(audit) if len(audit.evaluation) <= script_data.MOST_POINTS else None
+    data = {"map-data": points, "guess-data": view.hypothesis_data}
+    return {id: value for id, value in data.items() if value is not None}
+
+
+PAGE = Page(
+    name="slice",
+    template="page_slice.html",
+    context=context,
+    paths=("/slice/{id}",),
+    saved=lambda audit: [{"id": slice_.id} for slice_ in audit.slices],
+    saved_data=saved_data,
+    scripts=(
+        Script("guess.js", ("person.js", "hypothesis_grammar.js", "guess.js")),
+        Script("decide.js", ("person.js", "decide.js"), saved=False),
+    ),
+    keys=(
+        ("[ ]", "previous, next slice"),
+        ("i x", "the focused row in, out of the slice"),
+        ("/", "a guess of your own"),
+        ("l + - 0", "on the map: draw a loop, zoom in, out, reset; n keeps the loop"),
+    ),
+    served_keys=(("a r", "accept, reject the slice"), ("m e o", "merge it, give it another name, a note")),
+)

@@ -1,0 +1,128 @@
+"""Rows of a slice to look at: random members, the highest losses, near neighbours; contrast before worst cases.
+
+A part of this section gives `groups` and `folded`, each group with a title, a note and its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...core import Slice
+from .. import numbers, sentences
+from ..contract import Part, Section, Values, View
+from ..explanations import explanation
+from ..row_items import group, has_images, item
+from ..static_files import Script
+from .training_rows import strongest_opponents
+
+
+def rows_section(view: View, slice_: Slice, parts: Sequence[Values]) -> dict[str, Any]:
+    """The groups of all parts, and what is said above them."""
+    # Images are embedded in the order they are asked for, up to a budget: what is folded away comes last.
+    groups = [_shown(view, slice_, group) for part in parts for group in part["groups"]]
+    folded = [_shown(view, None, group) for part in parts for group in part["folded"]]
+    rows = sum(len(group["rows"]) for group in groups)
+    shown = f"{numbers.counted(rows, 'row')} from {numbers.in_words(len(groups))} groups"
+    measured = slice_.confirm
+    right = "Some" if measured is None else numbers.rate_of(measured.n - measured.errors, measured.n)
+    return {
+        "heading": "Pictures" if has_images(view.audit) else "Rows",
+        "shown": f"{shown}; shares are drawn above each.",
+        "one_sided": f"Errors only. {right} of this slice is right; a story told from errors alone is often false.",
+        "groups": groups,
+        "folded": folded,
+        "training": strongest_opponents(slice_),
+    }
+
+
+SECTION = Section("rows", "Rows", 1, template="section_rows.html", context=rows_section, always=True)
+
+
+def exemplar_groups(view: View, slice_: Slice) -> dict[str, Any] | None:
+    """Members at random and the wrongest; folded: members by weight, and what to compare all with."""
+    data = explanation(slice_, "exemplars")
+    if data is None:
+        return None
+    groups = [_at_random(slice_, data)]
+    worst = group(data, "worst members")
+    if worst["rows"]:
+        note = f"{numbers.out_of(len(worst['rows']), worst['of'])} wrong members; not typical"
+        groups.append(_group("Highest loss", note, worst["rows"], share=100.0))
+    return {"groups": [group for group in groups if group["rows"]], "folded": _folded(data)}
+
+
+def neighbour_groups(view: View, slice_: Slice) -> dict[str, Any] | None:
+    """Near neighbours outside the slice that the model gets right."""
+    data = explanation(slice_, "near")
+    if data is None or view.task_rows(slice_).errors is None:
+        return None
+    note = f"{numbers.out_of(len(data['rows']), data['of'])}; outside the slice" if data["of"] else ""
+    near = _group("Near neighbours it gets right", note, data["rows"], wide=True, share=0.0)
+    near["empty"] = "No near neighbour is right: where the slice ends, the model’s errors do not."
+    return {"groups": [near], "folded": []}
+
+
+def easy_end(view: View, slice_: Slice) -> dict[str, Any] | None:
+    """The other end of a failure direction; the hard end is the members of highest weight, shown already."""
+    data = explanation(slice_, "extremes")
+    if data is None:
+        return None
+    easiest = group(data, "easiest")
+    if not easiest["rows"]:
+        return None
+    note = f"{numbers.out_of(len(easiest['rows']), easiest['of'])} confirm rows, by the direction"
+    return {"groups": [], "folded": [{"title": "The easiest of its class", "note": note, "rows": easiest["rows"]}]}
+
+
+def _at_random(slice_: Slice, data: Mapping[str, Any]) -> dict[str, Any]:
+    members = group(data, "slice")
+    rows = [row for row in members["rows"] if row["picked"] == "random"]
+    measured = slice_.confirm
+    share = None
+    if measured is not None and measured.error_rate is not None and slice_.reason != "unconfirmable":
+        share = 100 * measured.rate
+    note = _members_note(slice_, rows, members["of"])
+    return _group("Members at random", note, rows, wide=True, share=share)
+
+
+def _members_note(slice_: Slice, shown: list[Mapping[str, Any]], of: int) -> str:
+    measured = slice_.confirm
+    known = measured is not None and measured.error_rate is not None
+    wrong = sum(bool(row["wrong"]) for row in shown) if known else None
+    in_all = "" if measured is None else numbers.rate_of(measured.errors, measured.n)
+    return sentences.members_at_random(len(shown), of, wrong, in_all)
+
+
+def _group(title: str, note: str, rows: Any, *, wide: bool = False, share: float | None = None) -> dict[str, Any]:
+    return {"title": title, "note": note, "rows": rows, "wide": wide, "share": share}
+
+
+def _shown(view: View, slice_: Slice | None, group: Mapping[str, Any]) -> dict[str, Any]:
+    """A group with its rows as items, linked to their pages where a slice is named."""
+    items = [item(view, row) for row in group["rows"]]
+    if slice_ is not None:
+        items = [{**row, "href": view.links.row(slice_.id, row["id"])} for row in items]
+    return {**group, "rows": items}
+
+
+def _folded(data: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Members by weight, then what to compare all with; members at random have a place of their own."""
+    rows = "confirm rows" if data["drawn_from"] == "confirm" else "rows"
+    members = group(data, "slice")
+    by_weight = [row for row in members["rows"] if row["picked"] == "weight"]
+    highest = group(data, "highest loss")
+    anywhere = group(data, "random")
+    of_highest = numbers.out_of(len(highest["rows"]), highest["of"])
+    of_anywhere = numbers.out_of(len(anywhere["rows"]), anywhere["of"])
+    groups = [
+        ("Members of highest weight", f"{numbers.out_of(len(by_weight), members['of'])}; its core", by_weight),
+        ("Highest loss", f"{of_highest} {rows}, in the slice or not; not typical", highest["rows"]),
+        ("All rows at random", f"{of_anywhere} {rows}, seed {data['seed']}", anywhere["rows"]),
+    ]
+    return [{"title": title, "note": note, "rows": shown} for title, note, shown in groups if shown]
+
+
+EXEMPLARS = Part("exemplars", SECTION, exemplar_groups, order=1, scripts=(Script("grid.js", ("grid.js",)),))
+NEAR = Part("near", SECTION, neighbour_groups, order=2)
+EXTREMES = Part("extremes", SECTION, easy_end, order=3)

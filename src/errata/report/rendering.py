@@ -1,0 +1,65 @@
+"""From values to HTML: the templates, and what every page of an audit has."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+from . import numbers, script_data
+from .contract import Page, View
+from .static_files import PAGE, PERSON, SAVED, Script
+
+KEYS = (("?", "this list"), ("j k", "next, previous slice"))
+
+
+@cache
+def templates(*packages: str) -> Environment:
+    """The templates of `packages`, which bring pages of their own, and after them those of this room."""
+    others = [package for package in packages if package != "errata.report"]
+    return Environment(
+        loader=ChoiceLoader([PackageLoader(package, "templates") for package in (*others, "errata.report")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def shared_values(view: View) -> dict[str, Any]:
+    """What every page of an audit has."""
+    audit = view.audit
+    media = audit.evaluation.media
+    model = audit.evaluation.origin.model or "A model"
+    name = f"{model} on {numbers.counted(len(audit.evaluation), 'row')}"
+    return {
+        "links": view.links,
+        "axis": view.axis,
+        "audit_name": f"{name} · Saved page" if view.links.saved else name,
+        "outcome": audit.overall[0][1].outcome,
+        "media": None if media is None else media.kind,
+        "keys": _keys(view),
+        "fingerprint": audit.evaluation.fingerprint,
+        "numbers": numbers,
+        "hypothesis_example": script_data.example_condition(audit),
+    }
+
+
+def _keys(view: View) -> list[tuple[str, str]]:
+    lines = list(KEYS)
+    for page in view.pages.values():
+        if page.saved is not None or not view.links.saved:
+            lines += page.keys
+    if not view.links.saved:
+        lines += [line for page in view.pages.values() for line in page.served_keys]
+    return lines
+
+
+def scripts_of(view: View, page: Page) -> list[Script]:
+    """The scripts of a page and of its parts, for the saved report or for the app."""
+    scripts = [PAGE, PERSON, SAVED, *page.scripts]
+    scripts += [script for part in view.parts.values() if part.section.page == page.name for script in part.scripts]
+    if view.links.saved:
+        return [script for script in dict.fromkeys(scripts) if script.saved]
+    return [script for script in dict.fromkeys(scripts) if script.served]

@@ -1,0 +1,50 @@
+"""One row of an audit as plain values: what it is, what the model said, and what else is known of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core import Audit
+from . import numbers
+from .image_sources import LinkedImages
+
+
+def row_facts(audit: Audit, row: int) -> dict[str, Any]:
+    """One row by its position: what it is, what the model said, and what else is known of it."""
+    evaluation = audit.evaluation
+    media = evaluation.media
+    errors = evaluation.errors
+    losses = evaluation.losses
+    probs = None if evaluation.probs is None else evaluation.probs[row]
+    probabilities = []
+    if probs is not None:
+        order = np.argsort(-probs, kind="stable")[:10].tolist()
+        probabilities = [(evaluation.class_name(j), float(probs[j]), f"{100 * probs[j]:.1f}%") for j in order]
+    return {
+        "row": row,
+        "id": str(evaluation.row_ids[row]),
+        "label": _class(audit, evaluation.labels, row),
+        "prediction": _class(audit, evaluation.predictions, row),
+        "wrong": None if errors is None else bool(errors[row]),
+        "loss": None if losses is None else float(losses[row]),
+        "loss_text": None if losses is None else numbers.quantity(float(losses[row])),
+        "role": "discover" if audit.discover[row] else "confirm",
+        "probabilities": probabilities,
+        "metadata": [(name, str(column[row])) for name, column in evaluation.metadata.items()],
+        "picture": LinkedImages(evaluation).symbol(row, px=640),
+        "text": media.text(row) if media is not None and media.kind == "text" else None,
+    }
+
+
+def _class(audit: Audit, column: Any, row: int) -> str | None:
+    if column is None:
+        return None
+    value = column[row]
+    if np.ndim(value):
+        named = [audit.evaluation.class_name(int(j)) for j in np.flatnonzero(value)]
+        return ", ".join(named) or "none"
+    if audit.evaluation.task == "classification":
+        return audit.evaluation.class_name(int(value))
+    return numbers.quantity(float(value))

@@ -1,0 +1,84 @@
+"""Numbers that a page's scripts read: positions and outcomes of all rows, and columns that a hypothesis may name."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from ..core import Array, Audit
+from ..hypothesis import to_columns
+from .explanations import of_audit
+
+MOST_POINTS = 20_000  # of a saved page
+MOST_BYTES = 2_000_000  # of the columns of a saved page
+RIGHT = 0
+WRONG = 1
+UNKNOWN = 2
+
+
+def script_json(value: Any) -> Markup:
+    """JSON that may stand inside of a script element, whatever its texts say."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
+
+
+def positions(audit: Audit) -> Array | None:
+    """(n, 2) whole numbers of two bytes; None where no map was drawn."""
+    maps = of_audit(audit, "map")
+    if not maps:
+        return None
+    return np.frombuffer(b64decode(maps[0]["xy"]), dtype="<i2").reshape(-1, 2)
+
+
+def map_data(audit: Audit, rows: Array | None = None) -> dict[str, Any] | None:
+    """The map of some rows, or of all: positions, outcomes, and the members of each slice."""
+    xy = positions(audit)
+    if xy is None:
+        return None
+    rows = np.arange(len(xy)) if rows is None else rows
+    members = {s.id: _base64(np.packbits(s.members[rows], bitorder="little")) for s in audit.slices}
+    return {
+        "n": len(rows),
+        "of": len(xy),
+        "xy": _base64(xy[rows]),
+        "outcome": _base64(outcomes(audit)[rows]),
+        "members": members,
+    }
+
+
+def outcomes(audit: Audit) -> Array:
+    """(n,) of all rows: right, wrong, or not known, as with several labels."""
+    errors = audit.evaluation.errors
+    if errors is None:
+        return np.full(len(audit.evaluation), UNKNOWN, dtype=np.uint8)
+    return np.where(errors, WRONG, RIGHT).astype(np.uint8)
+
+
+def hypothesis_data(audit: Audit) -> dict[str, Any] | None:
+    """The held-out rows, as far as a hypothesis needs them; None where there are no outcomes or too many bytes."""
+    if audit.evaluation.errors is None:
+        return None
+    held_out = np.flatnonzero(~audit.discover)
+    rows = audit.evaluation.rows(held_out)
+    data = {"columns": to_columns(rows), "wrong": _base64(outcomes(audit)[held_out]), "n": len(held_out)}
+    return data if len(json.dumps(data)) <= MOST_BYTES else None
+
+
+def example_condition(audit: Audit) -> str:
+    """A condition that could be tested on this audit."""
+    for name, column in audit.evaluation.metadata.items():
+        values = [value for value in column[:100].tolist() if value is not None and value == value]
+        if values:
+            named = f'"{name}"' if " " in name else name
+            if isinstance(values[0], str):
+                return f"{named} = {values[0]}"
+            return f"{named} > {values[0]:.4g}"
+    return "label = " + audit.evaluation.class_name(0)
+
+
+def _base64(array: Array) -> str:
+    return b64encode(np.ascontiguousarray(array).tobytes()).decode()

@@ -1,0 +1,133 @@
+"""A slice as one line of a list: its name, verdict, numbers, a few members, and what the list may be sorted by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..core import Audit, Slice
+from . import marks, numbers, sentences
+from .contract import View
+from .explanations import explanation
+from .parts.path import path_sentence
+from .parts.profile import main_mistake
+from .parts.words import name_score
+from .row_items import strip
+
+ORDERS = (  # key, name, label
+    ("1", "excess", "Excess errors"),
+    ("2", "gap", "Gap"),
+    ("3", "size", "Size"),
+    ("4", "worst", "Worst"),
+    ("5", "fixable", "Fixable"),
+)
+
+
+def slice_lines(view: View, standings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """All slices of the audit in its own order."""
+    return [slice_line(view, slice_, standings) for slice_ in view.audit.slices]
+
+
+def slice_line(view: View, slice_: Slice, standings: Mapping[str, Any]) -> dict[str, Any]:
+    """One slice of a list; standings: what was decided of each slice."""
+    audit = view.audit
+    outcome = dict(audit.overall)[slice_.task].outcome
+    measured = slice_.confirm
+    members = strip(view, slice_)
+    line = {
+        "id": slice_.id,
+        "number": audit.slices.index(slice_) + 1,
+        "href": view.links.slice(slice_.id),
+        "sort": sort_keys(slice_),
+        "name": slice_.name,
+        "name_score": name_score(slice_),
+        "task": slice_.task,
+        "verdict": slice_.verdict,
+        "side": slice_.side,
+        "rows": numbers.NOT_MEASURED if measured is None else numbers.counted(measured.n, "row"),
+        "sentence": sentences.verdict(slice_, outcome),
+        "facts": _facts(audit, slice_),
+        "strip": members,
+        "strip_label": _strip_label(members),
+        **_measured(view, slice_, outcome),
+    }
+    return {**line, **_decided(standings.get(slice_.id))}
+
+
+def title_of(slice_: Slice, standings: Mapping[str, Any]) -> str:
+    """The name that a person gave, or else the machine's."""
+    standing = standings.get(slice_.id) or {}
+    return str(standing.get("name") or slice_.name)
+
+
+def sort_keys(slice_: Slice) -> dict[str, float]:
+    """What the list may be sorted by: always held-out rows, and lower ends of intervals."""
+    measured = slice_.confirm
+    if measured is None:
+        return {name: 0.0 for _, name, _ in ORDERS}
+    name = explanation(slice_, "name")
+    precise = name["precise"] if name is not None and "precise" in name else (0, 0)
+    return {
+        "excess": measured.excess[1],
+        "gap": measured.interval[0],
+        "size": float(measured.n),
+        "worst": measured.rate,
+        # What a name describes precisely, more of its like can be found for.
+        "fixable": measured.excess[1] * precise[0] / max(precise[1], 1),
+    }
+
+
+def methods_of(audit: Audit) -> list[str]:
+    """Names of the methods that searched."""
+    methods: Any = audit.settings.get("methods") or sorted({slice_.method for slice_ in audit.slices})
+    return [str(method["name"]) if isinstance(method, Mapping) else str(method) for method in methods]
+
+
+def _measured(view: View, slice_: Slice, outcome: str) -> dict[str, Any]:
+    """The numbers at the right edge; excess errors only where there is evidence for them."""
+    measured = slice_.confirm
+    if measured is None or slice_.reason == "unconfirmable":  # a number by construction is not shown
+        return {"whisker": None, "whisker_label": "", "rate": "", "rest": "", "excess": "", "loss": "", "q": ""}
+    excess = sentences.excess(slice_, measured, outcome) if slice_.verdict == "confirmed" else ""
+    by_error = measured.error_rate is not None
+    loss = "" if by_error or measured.mean_loss is None else f"mean loss {numbers.quantity(measured.mean_loss)}"
+    return {
+        "whisker": marks.whisker(slice_, measured, view.axis),
+        "whisker_label": sentences.whisker(slice_, measured, outcome),
+        "rate": numbers.rate_of(measured.errors, measured.n),
+        "rest": sentences.rest_rate(measured),
+        "excess": excess,
+        "loss": loss,
+        "q": numbers.q_value(measured.q_value),
+    }
+
+
+def _facts(audit: Audit, slice_: Slice) -> list[str]:
+    """Short lines under a slice's name."""
+    lines = [
+        sentences.beyond(slice_) if slice_.verdict == "confirmed" else "",
+        main_mistake(slice_),
+        path_sentence(slice_),
+        sentences.scope(slice_),
+        sentences.found_by(slice_, len(methods_of(audit))),
+        sentences.stand_in(slice_),
+        sentences.folded(slice_),
+    ]
+    return [line for line in lines if line]
+
+
+def _strip_label(strip: list[dict[str, Any]]) -> str:
+    wrong = sum(item["wrong"] is True for item in strip)
+    known = any(item["wrong"] is not None for item in strip)
+    label = f"{len(strip)} random members"
+    return f"{label}, {wrong} wrong" if known else label
+
+
+def _decided(standing: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A person's name goes before the machine's."""
+    if standing is None:
+        return {"standing": None, "renamed": False}
+    if not standing["name"]:
+        return {"standing": standing, "renamed": False}
+    # What was measured of the machine's name says nothing of a person's.
+    return {"standing": standing, "renamed": True, "name": standing["name"], "name_score": ""}

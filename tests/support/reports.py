@@ -1,0 +1,15 @@
+"""What tests of the report share."""
+
+from __future__ import annotations
+
+from errata.core import Audit
+from errata.report import View
+from errata.report.image_sources import EmbeddedImages
+from errata.report.saved import saved_view
+
+SCRIPTS = 6  # modules of a saved report: page, rank, hypothesis, rows, map, and answers as a file
+
+
+def view_of(audit: Audit) -> View:
+    """What the pages and parts of a saved report are given, without images."""
+    return saved_view(audit, EmbeddedImages(None))
