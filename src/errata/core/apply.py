@@ -12,9 +12,39 @@ from .scope import rows_in_scope
 
 
 def apply(audit: Audit, evaluation: Evaluation) -> dict[str, Array]:
-    """Weights of the audit's frozen slices on any rows: slice id -> (n,). Labels only where a slice lies within one.
+    """Find the members of an audit's slices among other rows.
 
-    Slices that only the outcome defines (reason "unconfirmable", without a stand-in) are left out.
+    Parameters
+    ----------
+    audit : Audit
+        The audit whose slices are applied. They stay as they are.
+    evaluation : Evaluation
+        Any rows with the representations that the slices read. Labels are needed only by a slice within one label.
+
+    Returns
+    -------
+    dict
+        Slice id -> (n,) weights; a row is a member where its weight is at least the slice's threshold. Slices that
+        only the outcome defines, and that have no approximation, are left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import errata
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(1000, 2))
+    >>> labels = rng.integers(0, 2, 1000)
+    >>> wrong = rng.random(1000) < np.where(x[:, 0] > 1, 0.8, 0.05)
+    >>> evaluation = errata.Evaluation(
+    ...     labels=labels, predictions=np.where(wrong, 1 - labels, labels), representations={"x": x}
+    ... )
+    >>> audit = errata.audit(evaluation, methods=["gmm"])
+    >>> new = rng.normal(size=(500, 2))
+    >>> weights = errata.apply(audit, errata.Evaluation(representations={"x": new}))
+    >>> worst = audit.slices[0]
+    >>> inside = weights[worst.id] >= worst.threshold
+    >>> bool(new[inside, 0].mean() > 1)
+    True
     """
     tasks = dict(evaluation.tasks())
     weights: dict[tuple[str, str], Array] = {}

@@ -62,7 +62,7 @@ def plan_selection(
     >>> audit = errata.audit(rows(0), methods=["gmm"])
     >>> pool = rows(5000)
     >>> plan = errata.plan_selection(audit, pool, per_class=10)
-    >>> pool.representations["x"][plan.rows_of(pool), 0].min() > 0.5
+    >>> bool(pool.representations["x"][plan.rows_of(pool), 0].min() > 0.5)
     True
     """
     if by == "confidence":

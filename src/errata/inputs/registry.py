@@ -51,17 +51,31 @@ def read(path: str | Path, *, metadata: Sequence[str] = (), foreign: Sequence[st
 
 
 def collect(source: Any, data: Any = None, **options: Any) -> Evaluation:
-    """An Evaluation from what the user has.
+    """Make an Evaluation from a model with its data, a table or a file.
 
-    source: a path (`read`), a data frame or arrow table (`from_table`), a fitted scikit-learn estimator
-    (`from_estimator`), or a PyTorch model (`from_torch`). data: `(X, y)` for an estimator, a loader of batches for a
-    PyTorch model. options: those of the function in brackets.
+    Parameters
+    ----------
+    source : str, Path, table, estimator or torch.nn.Module
+        A file (`errata.inputs.read`), a data frame or arrow table (`from_table`), a fitted scikit-learn estimator
+        (`from_estimator`), or a PyTorch model (`from_torch`).
+    data : optional
+        `(X, y)` for an estimator, a loader of batches for a PyTorch model; nothing for a file or a table.
+    **options : optional
+        Options of the function in brackets.
 
+    Returns
+    -------
+    Evaluation
+        One row for each example.
+
+    Examples
+    --------
     >>> import numpy as np
+    >>> import errata
     >>> from sklearn.linear_model import LogisticRegression
     >>> X = np.arange(6.0).reshape(-1, 1)
     >>> y = np.array([0, 0, 0, 1, 1, 1])
-    >>> evaluation = collect(LogisticRegression().fit(X, y), (X, y))
+    >>> evaluation = errata.collect(LogisticRegression().fit(X, y), (X, y))
     >>> int(evaluation.errors.sum())
     0
     >>> list(evaluation.representations)
