@@ -69,6 +69,11 @@ SLICE = {
     "confirm": "On the held-out rows, see [confirm](#confirm); null where nothing was measured.",
     "explanations": "See [explanations](#explanations).",
 }
+SHARED = {
+    "chosen_on": "The rows on which it was chosen: `discover` for search rows, `confirm` for held-out rows.",
+    "measured_on": "The rows on which it was measured, likewise.",
+    "representation": "The representation that it was computed in.",
+}
 RULE = {
     "kind": "`ball`, `component`, `direction`, `path`, `cell`, `loss`, `ids`; `stand-in` for an approximation.",
     "of": "Of an approximation: the rule that it takes the place of.",
@@ -502,7 +507,8 @@ def json_keys(cls: type) -> Iterator[tuple[str, Any, str]]:
         if field.metadata.get("flat"):
             yield from json_keys(_record_of(hints[field.name]))
         else:
-            yield field.metadata.get("json", field.name), hints[field.name], words[field.name]
+            key = field.metadata.get("json", field.name)
+            yield key, hints[field.name], words[field.name] or SHARED.get(key, "")
 
 
 def _record_of(hint: Any) -> Any:
