@@ -359,7 +359,7 @@ REFUSED = {
         "`predictions`.*got 5 at row 1",
     ),
     "half a class": ({"labels": [0, 0.5], "probs": [[0.5, 0.5]] * 2}, "`labels` must be class indices.*0.5 at row 1"),
-    "ids twice": ({"losses": [1.0, 2, 3], "ids": ["a", "b", "a"]}, "`ids` must be unique; a stands at rows 0 and 2"),
+    "ids twice": ({"losses": [1.0, 2, 3], "ids": ["a", "b", "a"]}, "`ids` must be unique; got a at rows 0 and 2"),
     "float ids": ({"losses": [1.0, 2.0], "ids": [0.5, 1.5]}, "`ids` must be whole numbers or text"),
     "groups in two dimensions": ({"losses": [1.0, 2.0], "groups": [[1, 2], [1, 2]]}, "`groups`.*one value a row"),
     "losses in two dimensions": ({"losses": [[1.0, 2.0]]}, r"`losses`.*shape \(1, 2\)"),

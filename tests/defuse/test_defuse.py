@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn.utils import skip_init
 
 from errata.core import InputError
-from errata.core.paired import Turned, change_interval
+from errata.core.paired import OutcomeChanges, change_interval
 from errata.defuse import Defused, Settings, correction, defuse, search
 from errata.defuse.labels import NONE, Vote
 from errata.defuse.regions import Regions
@@ -118,7 +118,7 @@ def test_regions_are_found_and_corrected(ended):
     assert test.after_rate <= test.before_rate
     assert ended.facts["oracle"]["right_after"] > ended.facts["oracle"]["right_before"]
     shared = 0.05 / len(ended.comparison.changes)  # intervals hold for all at once
-    assert regions.interval == change_interval(Turned(regions.n, regions.fixed, regions.broken), shared)
+    assert regions.interval == change_interval(OutcomeChanges(regions.n, regions.fixed, regions.broken), shared)
 
 
 def samples_of(folder: Path, which: list[int], count: int, use: str) -> np.ndarray:

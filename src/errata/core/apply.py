@@ -47,18 +47,21 @@ def apply(audit: Audit, evaluation: Evaluation) -> dict[str, Array]:
     True
     """
     tasks = dict(evaluation.tasks())
-    weights: dict[tuple[str, str], Array] = {}
-    able = [item for item in audit.slices if item.column >= 0]
-    for item in able:
-        place = item.slicer, item.task
-        if place not in weights:
-            weights[place] = audit.slicers[item.slicer].membership(tasks.get(item.task, evaluation))
-    return {
-        item.id: scoped(item.rule, tasks.get(item.task, evaluation), weights[item.slicer, item.task][:, item.column])
-        for item in able
-    }
+    memberships: dict[tuple[str, str], Array] = {}
+    weights: dict[str, Array] = {}
+    for slice_ in audit.slices:
+        if slice_.column < 0:
+            continue
+        rows = tasks.get(slice_.task, evaluation)
+        key = slice_.slicer, slice_.task
+        if key not in memberships:
+            memberships[key] = audit.slicers[slice_.slicer].membership(rows)
+        weights[slice_.id] = scoped(slice_.rule, rows, memberships[key][:, slice_.column])
+    return weights
 
 
 def scoped(rule: Mapping[str, Any], evaluation: Evaluation, weights: Array) -> Array:
-    """(n,) no weight outside of what the rule speaks about."""
-    return weights * rows_in_scope(evaluation, rule["scope"]) if rule.get("scope") else weights
+    """(n,) weights that are zero outside the scope of a rule."""
+    if not rule.get("scope"):
+        return weights
+    return weights * rows_in_scope(evaluation, rule["scope"])

@@ -252,7 +252,7 @@ class Audit:
     >>> x = rng.normal(size=(600, 4))
     >>> wrong = rng.random(600) < np.where(x[:, 0] > 1, 0.8, 0.05)
     >>> rows = errata.Evaluation(labels=np.zeros(600, int), predictions=wrong.astype(int), representations={"x": x})
-    >>> audit = errata.audit(rows, methods=["gmm"], explain=False)
+    >>> audit = errata.audit(rows, methods=["gmm"])
     >>> len(audit.evaluation), int(audit.discover.sum())
     (600, 300)
     """

@@ -1,4 +1,4 @@
-"""Reading large arrays a block of rows at a time, so that nothing is copied whole."""
+"""Arrays of rows, read a block at a time so that large ones are never copied whole."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class RowView:
 
     def __init__(self, array: Array | RowView, index: Array):
         if isinstance(array, RowView):
-            index, array = array._index[index], array._array
+            index = array._index[index]
+            array = array._array
         self._array: Array = array
         self._index: Array = index
         self.shape: tuple[int, ...] = (len(index), *self._array.shape[1:])
@@ -33,12 +34,14 @@ class RowView:
         return self.shape[0]
 
     def __getitem__(self, rows: Any) -> Array:
-        picked: Array = np.asarray(self._array[self._index[rows]])
-        return picked
+        block: Array = np.asarray(self._array[self._index[rows]])
+        return block
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        whole = np.asarray(self._array[self._index])
-        return whole if dtype is None else whole.astype(dtype, copy=False)
+        array = np.asarray(self._array[self._index])
+        if dtype is None:
+            return array
+        return array.astype(dtype, copy=False)
 
 
 Matrix = Array | RowView
@@ -62,12 +65,12 @@ def take(array: Matrix, index: Array) -> Matrix:
     """Rows of an array: a copy in memory, a view where the array is on disk."""
     if isinstance(array, np.memmap | RowView):
         return RowView(array, np.asarray(index))
-    picked: Array = array[index]
-    return picked
+    rows: Array = array[index]
+    return rows
 
 
 def unit(rows: Array) -> Array:
-    """Rows of length one, in double precision; a row of zeros stays one."""
+    """Rows scaled to length one, in double precision; a row of zeros stays zero."""
     rows = np.asarray(rows, dtype=np.float64)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     scaled: Array = rows / np.where(lengths > 0, lengths, 1.0)

@@ -1,4 +1,4 @@
-"""Texts that slices may be described by, in a space that they share with the rows."""
+"""Candidate texts that describe slices, embedded in the same space as the rows."""
 
 from __future__ import annotations
 
@@ -18,12 +18,31 @@ SHARES = (0.05, 0.1, 0.2, 0.3, 0.5)  # of the rows that may count as near to wor
 
 @dataclass(frozen=True, eq=False)
 class Captions:
-    """Candidate texts, embedded by the encoder that made the representation of this name (CLIP's, for instance)."""
+    """Candidate texts that may describe a slice.
 
-    texts: Sequence[str] | Array  # (m,); a tuple once built
-    embeddings: Array  # (m, d)
+    Parameters
+    ----------
+    texts : sequence of str
+        (m,), such as "a photo of a dog at night".
+    embeddings : array
+        (m, d), by the encoder of `representation`.
+    representation : str
+        The name of the evaluation's representation in the same space, such as CLIP's of the images.
+    references : sequence of str, optional
+        (k,) of the texts: the plainest of each class, such as "a photo of a dog".
+
+    Examples
+    --------
+    >>> import errata, numpy as np
+    >>> captions = errata.Captions(["a dog", "a dog at night"], np.eye(2), "clip", references=["a dog"])
+    >>> len(captions)
+    2
+    """
+
+    texts: Sequence[str] | Array
+    embeddings: Array
     representation: str
-    references: Sequence[str] | Array | None = None  # (k,) of the texts: the plainest of each class, "a photo of a dog"
+    references: Sequence[str] | Array | None = None
 
     def __post_init__(self) -> None:
         texts = _checked_texts(self.texts)
@@ -41,28 +60,34 @@ class Captions:
         return len(self.texts)
 
     def check_with(self, evaluation: Evaluation) -> None:
-        """The evaluation has classes to compare a slice with, and the representation, of as many columns."""
+        """Raise where the evaluation has no classes, or not the representation with as many columns."""
         if evaluation.task not in ("classification", "multilabel"):
             raise InputError(
                 f"texts describe a slice beside its class; got rows without classes (task `{evaluation.task}`); "
                 "leave the texts out"
             )
         name = evaluation.representation(self.representation, "a description by texts")
-        d, got = evaluation.representations[name].shape[1], self.embeddings.shape[1]
-        if d != got:
+        d = evaluation.representations[name].shape[1]
+        if self.embeddings.shape[1] != d:
             raise InputError(
-                f"the texts have {got} columns where `embedding:{name}` has {d}; embed both with the same model"
+                f"the texts have {self.embeddings.shape[1]} columns where `embedding:{name}` has {d}; "
+                "embed both with the same model"
             )
         k = evaluation.class_count
         if self.references is not None and len(self.references) != k:
-            got = len(self.references)
-            raise InputError(f"`references` has {got} texts where there are {k} classes; give one a class")
+            raise InputError(
+                f"`references` has {len(self.references)} texts where there are {k} classes; give one a class"
+            )
 
 
-def _checked_texts(given: Any) -> tuple[str, ...]:
-    if np.ndim(given) != 1:
-        raise InputError("`texts` must be a list of texts, shape (m,); got " + _kind(given))
-    texts = tuple(given.tolist() if isinstance(given, np.ndarray) else given)
+def _checked_texts(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        raise InputError(f"`texts` must be a list of texts, shape (m,); got the text {value!r}")
+    if np.ndim(value) != 1:
+        raise InputError(f"`texts` must be a list of texts, shape (m,); got shape {np.shape(value)}")
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    texts = tuple(value)
     if not texts:
         raise InputError("`texts` is empty; give at least one")
     for j, text in enumerate(texts):
@@ -71,25 +96,31 @@ def _checked_texts(given: Any) -> tuple[str, ...]:
     return texts
 
 
-def _checked_references(given: Any, texts: tuple[str, ...]) -> tuple[str, ...] | None:
-    if given is None:
+def _checked_references(value: Any, texts: tuple[str, ...]) -> tuple[str, ...] | None:
+    if value is None:
         return None
-    references = _checked_texts(given)
+    references = _checked_texts(value)
     missing = [text for text in references if text not in set(texts)]
     if missing:
         raise InputError(f"`references` must be among the texts, which {missing[0]!r} is not; add it to them")
     return references
 
 
-def _kind(given: Any) -> str:
-    return f"the text {given!r}" if isinstance(given, str) else f"shape {np.shape(given)}"
-
-
 def nearest_share(similarity: Array, bad: Array) -> tuple[float, float]:
-    """The share of rows, and the similarity that they reach, with the largest sqrt(n) (rate - rate of all): neither
-    a few rows that happen to be bad, nor so many that they are like all."""
+    """The share of rows that counts as near to words, and the least similarity of these rows.
+
+    It is the share with the largest sqrt(n) (rate - rate of all): neither a few rows that happen to be bad, nor so
+    many that they are like all.
+
+    Parameters
+    ----------
+    similarity : array
+        (n,) of search rows, larger is nearer.
+    bad : array
+        (n,) 0/1 outcomes.
+    """
     order = np.argsort(-similarity, kind="stable")
     counts = np.array([max(1, round(share * len(order))) for share in SHARES])
-    beyond = np.cumsum(bad[order] - bad.mean())[counts - 1] / np.sqrt(counts)
-    best = int(np.argmax(beyond))
+    excess = np.cumsum(bad[order] - bad.mean())[counts - 1] / np.sqrt(counts)
+    best = int(np.argmax(excess))
     return SHARES[best], float(similarity[order[counts[best] - 1]])

@@ -1,4 +1,4 @@
-"""Two models on the same rows: what became of each frozen slice, of the rest, and of everything."""
+"""Two models on the same rows: how each frozen slice, the rest and all rows changed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from .blocks import Array
 from .gaps import wilson
-from .paired import change_interval, turned
+from .paired import change_interval, count_changes
 
 SCHEMA = "errata.comparison/1"
 
@@ -17,75 +17,168 @@ Judgement = Literal["better", "worse", "no change shown"]
 
 @dataclass(frozen=True)
 class Change:
-    """One group of rows, before and after. Its own rates have 95% intervals (Wilson); that of the change is shared."""
+    """One group of rows, before and after.
 
-    id: str  # a slice's, or "overall", "rest"
+    Attributes
+    ----------
+    id : str
+        A slice's, or "overall", "rest".
+    name, task : str
+        Of the slice.
+    n : int
+        Rows.
+    before_errors, after_errors : int
+        Bad outcomes.
+    before_rate, after_rate : float, optional
+        Their share; None without rows.
+    before_interval, after_interval : (float, float)
+        Of the rates: Wilson's, 95%.
+    fixed, broken : int
+        Rows that were wrong and now are right, and the other way round.
+    change : float, optional
+        Of the rate: negative is better.
+    interval : (float, float)
+        Of the change; simultaneous over all changes of the comparison.
+    judgement : str
+        "better", "worse" or "no change shown".
+    """
+
+    id: str
     name: str
     task: str
     n: int
     before_errors: int
     after_errors: int
-    before_rate: float | None  # None without rows
+    before_rate: float | None
     after_rate: float | None
     before_interval: tuple[float, float]
     after_interval: tuple[float, float]
     fixed: int
     broken: int
-    change: float | None  # of the rate: negative is better
-    interval: tuple[float, float]  # simultaneous over all changes of the comparison
+    change: float | None
+    interval: tuple[float, float]
     judgement: Judgement
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Everything first, then the rest, then the slices in the order of the audit."""
+    """Two models on the same rows, slice by slice: what `recheck` returns.
+
+    Attributes
+    ----------
+    changes : tuple of Change
+        All rows first, then the rest, then the slices in the order of the audit.
+    outcome : str
+        What counts as bad: "error", or "loss above 2.31".
+    alpha : float
+        The chance, on each side, that any of the intervals misses.
+    facts : mapping
+        How the comparison was made.
+
+    Examples
+    --------
+    >>> import errata, numpy as np
+    >>> from errata.core.comparison import Group, measure
+    >>> before, after = np.ones(40), np.zeros(40)
+    >>> change = measure(Group("s1", "small", "", np.arange(40) < 30, before, after), None, level=0.025)
+    >>> comparison = errata.Comparison((change,), "error", 0.05)
+    >>> comparison["s1"].change, comparison["s1"].judgement
+    (-1.0, 'better')
+    """
 
     changes: tuple[Change, ...]
-    outcome: str  # what counts as bad
-    alpha: float  # the chance that any of the intervals misses, on each side
+    outcome: str
+    alpha: float
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def __getitem__(self, id: str) -> Change:
         return next(change for change in self.changes if change.id == id)
 
     def to_json(self) -> dict[str, Any]:
-        changes = [asdict(change) for change in self.changes]
-        plain = {"schema": SCHEMA, "outcome": self.outcome, "alpha": self.alpha}
-        return {**plain, "changes": changes, "facts": dict(self.facts)}
+        """Plain JSON."""
+        return {
+            "schema": SCHEMA,
+            "outcome": self.outcome,
+            "alpha": self.alpha,
+            "changes": [asdict(change) for change in self.changes],
+            "facts": dict(self.facts),
+        }
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Comparison:
-        pairs = ("before_interval", "after_interval", "interval")
-        changes = (Change(**{**one, **{name: tuple(one[name]) for name in pairs}}) for one in told["changes"])
-        return cls(tuple(changes), told["outcome"], told["alpha"], told["facts"])
+    def from_json(cls, facts: Mapping[str, Any]) -> Comparison:
+        """A comparison from what `to_json` gave."""
+        changes = []
+        for change in facts["changes"]:
+            intervals = {name: tuple(change[name]) for name in ("before_interval", "after_interval", "interval")}
+            changes.append(Change(**{**change, **intervals}))
+        return cls(tuple(changes), facts["outcome"], facts["alpha"], facts["facts"])
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Some rows of a task, with their outcomes under both models."""
+    """Some rows of a task, with their outcomes under both models.
+
+    Attributes
+    ----------
+    id, name, task : str
+        As in `Change`.
+    inside : array
+        (n,) bool: the rows of the group.
+    before, after : array
+        (n,) 0/1 outcomes of all rows.
+    """
 
     id: str
     name: str
     task: str
-    inside: Array  # (n,) bool
-    before: Array  # (n,) 0/1
-    after: Array  # (n,) 0/1
+    inside: Array
+    before: Array
+    after: Array
 
 
 def measure(group: Group, groups: Array | None, level: float) -> Change:
-    """level: the chance, on each side, that the change's interval misses."""
-    before, after = group.before[group.inside], group.after[group.inside]
-    n, wrong, still = len(before), int(before.sum()), int(after.sum())
-    low, high = change_interval(turned(before, after, None if groups is None else groups[group.inside]), level)
+    """How a group of rows changed.
+
+    Parameters
+    ----------
+    group : Group
+        Its rows and their outcomes.
+    groups : array, optional
+        (n,) rows that belong together count as fewer.
+    level : float
+        The chance, on each side, that the interval of the change misses.
+    """
+    before = group.before[group.inside]
+    after = group.after[group.inside]
+    n = len(before)
+    before_errors = int(before.sum())
+    after_errors = int(after.sum())
+    before_rate = after_rate = change = None
+    if n:
+        before_rate = before_errors / n
+        after_rate = after_errors / n
+        change = (after_errors - before_errors) / n
+    members = None if groups is None else groups[group.inside]
+    low, high = change_interval(count_changes(before, after, members), level)
+    judgement: Judgement = "no change shown"
+    if high < 0:
+        judgement = "better"
+    elif low > 0:
+        judgement = "worse"
     return Change(
-        group.id, group.name, group.task, n, wrong, still,
-        before_rate=wrong / n if n else None,
-        after_rate=still / n if n else None,
-        before_interval=wilson(wrong, n),
-        after_interval=wilson(still, n),
+        id=group.id,
+        name=group.name,
+        task=group.task,
+        n=n,
+        before_errors=before_errors,
+        after_errors=after_errors,
+        before_rate=before_rate,
+        after_rate=after_rate,
+        before_interval=wilson(before_errors, n),
+        after_interval=wilson(after_errors, n),
         fixed=int((before > after).sum()),
         broken=int((after > before).sum()),
-        change=(still - wrong) / n if n else None,
+        change=change,
         interval=(low, high),
-        judgement="better" if high < 0 else "worse" if low > 0 else "no change shown",
-    )  # fmt: skip
+        judgement=judgement,
+    )

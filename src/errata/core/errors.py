@@ -1,4 +1,4 @@
-"""What can go wrong, as one small tree.
+"""The errors that Errata raises, as one small tree.
 
 ErrataError
 ├── InputError       the user's data or options; one sentence: what, got, where, cure. Exit code 2.
@@ -19,11 +19,11 @@ class ErrataError(Exception):
 
 
 class InputError(ErrataError, ValueError):
-    """Bad input, said in one sentence."""
+    """The user's data or options are wrong; the message is one sentence."""
 
 
 class MissingInput(InputError):
-    """Something that was not given is needed."""
+    """A method or explanation needs something that the input lacks."""
 
 
 class MissingExtra(ErrataError, ImportError):
@@ -31,7 +31,15 @@ class MissingExtra(ErrataError, ImportError):
 
 
 def require(module: str, extra: str) -> ModuleType:
-    """Import an optional dependency, or say how to install it."""
+    """Import an optional dependency, or raise a MissingExtra that says how to install it.
+
+    Parameters
+    ----------
+    module : str
+        Its name, such as `torch`.
+    extra : str
+        The extra of Errata that installs it.
+    """
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -42,8 +50,19 @@ def require(module: str, extra: str) -> ModuleType:
 
 
 def unknown(kind: str, got: str, known: Iterable[str]) -> InputError:
-    """The error for a name that is not in a list, with the nearest one that is."""
+    """The error for a name that is not in a list, with the nearest one that is.
+
+    Parameters
+    ----------
+    kind : str
+        What the name is of, such as "method".
+    got : str
+        The unknown name.
+    known : iterable of str
+        The names that exist.
+    """
     names = sorted(known)
     near = difflib.get_close_matches(got, names, n=1, cutoff=0.5)
-    hint = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(names) or 'none'}"
-    return InputError(f"unknown {kind} `{got}`; {hint}")
+    if near:
+        return InputError(f"unknown {kind} `{got}`; did you mean `{near[0]}`?")
+    return InputError(f"unknown {kind} `{got}`; known: {', '.join(names) or 'none'}")

@@ -1,4 +1,4 @@
-"""The first waist of the house: what a model did on some rows. Anything can produce one."""
+"""What a model did on some rows: labels, predictions, losses, representations. Every method reads this."""
 
 from __future__ import annotations
 
@@ -20,7 +20,13 @@ Task = Literal["classification", "multilabel", "regression", "loss"]
 
 @dataclass(frozen=True)
 class Origin:
-    """Fingerprints of what was audited; None where nobody said."""
+    """Fingerprints of what was audited; None where not recorded.
+
+    Parameters
+    ----------
+    model, data, code : str, optional
+        Any text that identifies them, such as a hash or a version.
+    """
 
     model: str | None = None
     data: str | None = None
@@ -29,11 +35,23 @@ class Origin:
 
 @dataclass(frozen=True)
 class Source:
-    """Where a representation comes from, which decides who may confirm a slice found in it.
+    """Where a representation comes from, which decides how a slice found in it can be confirmed.
 
-    `from_model`: it is a layer of the audited model and so contains its prediction. True unless
-    somebody says otherwise, because that is the careful assumption.
-    `reads`: what of a row's outcome it reads ("label", "prediction", "loss").
+    Parameters
+    ----------
+    from_model : bool
+        Whether it is a layer of the audited model and so contains its prediction. Default: True, the careful
+        assumption.
+    reads : frozenset of str
+        What of a row's outcome it reads: "label", "prediction", "loss".
+
+    Examples
+    --------
+    >>> import errata, numpy as np
+    >>> clip = errata.Source(from_model=False)
+    >>> rows = errata.Evaluation(losses=np.zeros(2), representations={"clip": np.eye(2)}, sources={"clip": clip})
+    >>> rows.source("clip").from_model
+    False
     """
 
     from_model: bool = True
@@ -42,24 +60,66 @@ class Source:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Evaluation:
-    """Row i of every array is one example. Arrays may be memory-mapped; none is written to.
+    """What a model did on n examples: row i of every array is one example.
 
-    Shapes: n examples, k classes, d dimensions, t tasks of a multi-label problem.
+    Every array is checked once, when the evaluation is built. Arrays may be memory-mapped; none is written to.
+
+    Parameters
+    ----------
+    losses : array, optional
+        (n,). Default: derived from labels and probs (cross-entropy), or from labels and predictions (0 or 1, or the
+        squared error of a regression); None on rows without labels.
+    labels : array, optional
+        (n,) class indices, class names or regression targets; (n, t) of 0 and 1 for t labels of a multi-label task.
+    probs : array, optional
+        (n, k) probabilities of k classes, never logits; (n,) of the positive class; (n, t) for multi-label.
+    predictions : array, optional
+        (n,) or (n, t), as `labels`. Default: the class with the largest probability.
+    representations : mapping of str to array
+        Name -> (n, d), in which slices are searched.
+    metadata : mapping of str to array
+        Name -> (n,) numbers or text; values may be missing.
+    ids : array, optional
+        (n,) unique whole numbers or texts. Default: 0 to n - 1.
+    media : Media, optional
+        What each row looks like to a person: an image or a text.
+    groups : array, optional
+        (n,) what rows belong together (a patient, a video): rows of one group are never split apart.
+    class_names : tuple of str, optional
+        (k,), or (t,) for multi-label.
+    task : str, optional
+        "classification", "multilabel", "regression" or "loss". Default: inferred from the arrays.
+    origin : Origin
+        Fingerprints of model, data and code.
+    sources : mapping of str to Source
+        Where representations come from. Default: each is a layer of the audited model.
+
+    Examples
+    --------
+    >>> import errata, numpy as np
+    >>> rows = errata.Evaluation(
+    ...     labels=np.array([0, 1, 1]),
+    ...     probs=np.array([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3]]),
+    ...     representations={"embedding": np.eye(3)},
+    ...     metadata={"site": np.array(["a", "b", "b"])},
+    ... )
+    >>> len(rows), rows.task, rows.errors.tolist()
+    (3, 'classification', [False, False, True])
     """
 
-    losses: Array | None = None  # (n,)  given, or derived; None only on unlabelled rows
-    labels: Array | None = None  # (n,)  class index or regression target; (n, t) for multi-label
-    probs: Array | None = None  # (n, k) probabilities, never logits; (n, t) for multi-label
-    predictions: Array | None = None  # (n,) or (n, t)
-    representations: Mapping[str, Matrix] = field(default_factory=dict)  # name -> (n, d)
-    metadata: Mapping[str, Array] = field(default_factory=dict)  # name -> (n,)
-    ids: Array | None = None  # (n,)  unique; always set once built
+    losses: Array | None = None
+    labels: Array | None = None
+    probs: Array | None = None
+    predictions: Array | None = None
+    representations: Mapping[str, Matrix] = field(default_factory=dict)
+    metadata: Mapping[str, Array] = field(default_factory=dict)
+    ids: Array | None = None
     media: Media | None = None
-    groups: Array | None = None  # (n,)  rows that belong together: never split apart
+    groups: Array | None = None
     class_names: tuple[str, ...] | None = None
-    task: Task | None = None  # inferred where nobody says; always set once built
+    task: Task | None = None
     origin: Origin = Origin()
-    sources: Mapping[str, Source] = field(default_factory=dict)  # of representations; missing: Source()
+    sources: Mapping[str, Source] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         n = _count_rows(self)
@@ -102,7 +162,7 @@ class Evaluation:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of ids and outcomes in id order: two audits with this in common look at the same rows."""
+        """A hash of ids and outcomes in id order: two audits with the same one look at the same rows."""
         order = np.argsort(self.row_ids, kind="stable")
         digest = hashlib.blake2b(digest_size=16)
         for array in (self.row_ids, self.labels, self.predictions, self.losses):
@@ -111,30 +171,39 @@ class Evaluation:
         return digest.hexdigest()
 
     def class_name(self, index: int) -> str:
-        return self.class_names[index] if self.class_names is not None else str(index)
+        """The name of a class; its index where classes have no names."""
+        if self.class_names is None:
+            return str(index)
+        return self.class_names[index]
 
     @property
     def class_count(self) -> int:
-        """Classes, or labels of a multi-label task; as far as the rows show where nothing names them."""
+        """How many classes, or labels of a multi-label task; as far as the rows show where nothing names them."""
         if self.class_names is not None:
             return len(self.class_names)
         if self.probs is not None:
             return int(self.probs.shape[1])
-        given = [array for array in (self.labels, self.predictions) if array is not None]
-        return max((array.shape[1] if array.ndim == 2 else int(array.max()) + 1 for array in given), default=0)
+        count = 0
+        for array in (self.labels, self.predictions):
+            if array is not None and array.ndim == 2:
+                count = max(count, int(array.shape[1]))
+            elif array is not None:
+                count = max(count, int(array.max()) + 1)
+        return count
 
     def source(self, representation: str) -> Source:
+        """Where a representation comes from."""
         return self.sources.get(representation, Source())
 
     def need(self, names: frozenset[str], who: str) -> None:
         """Raise, by name, for what `who` needs and this evaluation lacks."""
         for name in sorted(names):
-            held: Any = getattr(self, name)
-            if held is None or (isinstance(held, Mapping) and not held):
+            value: Any = getattr(self, name)
+            if value is None or (isinstance(value, Mapping) and not value):
                 raise MissingInput(f"{who} needs `{name}`, which this evaluation does not have; add it to the input")
 
     def representation(self, name: str | None, who: str) -> str:
-        """The name of the representation to use: the one asked for, or the only or first one."""
+        """The name of the representation to use: `name`, or the first one where it is None."""
         self.need(frozenset({"representations"}), who)
         if name is None:
             return next(iter(self.representations))
@@ -143,22 +212,27 @@ class Evaluation:
         return name
 
     def rows(self, index: Array) -> Evaluation:
-        """Some of the rows, in the order given. Nothing is checked again."""
+        """Some of the rows, in the order of `index`: row numbers, or (n,) bool. Nothing is checked again."""
         index = np.asarray(index)
-        index = np.flatnonzero(index) if index.dtype == bool else index
-        picked: dict[str, Any] = {
-            name: None if (array := getattr(self, name)) is None else array[index]
-            for name in ("losses", "labels", "probs", "predictions", "ids", "groups")
-        }
-        picked["representations"] = {name: take(array, index) for name, array in self.representations.items()}
-        picked["metadata"] = {name: array[index] for name, array in self.metadata.items()}
-        picked["media"] = self.media.rows(index) if self.media is not None else None
-        return self._unchecked(picked)
+        if index.dtype == bool:
+            index = np.flatnonzero(index)
+        selected: dict[str, Any] = {}
+        for name in ("losses", "labels", "probs", "predictions", "ids", "groups"):
+            array = getattr(self, name)
+            if array is not None:
+                selected[name] = array[index]
+        selected["representations"] = {name: take(array, index) for name, array in self.representations.items()}
+        selected["metadata"] = {name: array[index] for name, array in self.metadata.items()}
+        if self.media is not None:
+            selected["media"] = self.media.rows(index)
+        return self._unchecked(selected)
 
     def by_id(self) -> Evaluation:
         """The rows in the order of their ids; itself where they already are."""
         order = np.argsort(self.row_ids, kind="stable")
-        return self if np.array_equal(order, np.arange(len(order))) else self.rows(order)
+        if np.array_equal(order, np.arange(len(order))):
+            return self
+        return self.rows(order)
 
     def tasks(self) -> Iterator[tuple[str, Evaluation]]:
         """(name, evaluation) for each task: one, or a binary view of each label of a multi-label problem."""
@@ -171,30 +245,41 @@ class Evaluation:
 
     def _binary(self, t: int) -> Evaluation:
         assert self.labels is not None
-        labels = self.labels[:, t].astype(np.int64)
-        positive = None if self.probs is None else self.probs[:, t].astype(np.float64)
-        probs = None if positive is None else np.stack([1 - positive, positive], axis=1)
         name = self.class_name(t)
-        return self._unchecked(
-            {
-                "labels": labels,
-                "probs": probs,
-                "predictions": None if self.predictions is None else self.predictions[:, t].astype(np.int64),
-                "losses": self.losses if probs is None else _cross_entropy(probs, labels),
-                "class_names": (f"not {name}", name),
-                "task": "classification",
-            }
-        )
+        labels = self.labels[:, t].astype(np.int64)
+        binary: dict[str, Any] = {
+            "labels": labels,
+            "class_names": (f"not {name}", name),
+            "task": "classification",
+        }
+        if self.probs is not None:
+            positive = self.probs[:, t].astype(np.float64)
+            probs = np.stack([1 - positive, positive], axis=1)
+            binary["probs"] = probs
+            binary["losses"] = _cross_entropy(probs, labels)
+        if self.predictions is not None:
+            binary["predictions"] = self.predictions[:, t].astype(np.int64)
+        return self._unchecked(binary)
 
     def _unchecked(self, changes: Mapping[str, Any]) -> Evaluation:
-        """A copy with other arrays that are known to be good."""
+        """A copy with other arrays that need no check."""
         new = object.__new__(Evaluation)
         for name in self.__dataclass_fields__:
             object.__setattr__(new, name, changes.get(name, getattr(self, name)))
         return new
 
     def with_representation(self, name: str, array: Any, source: Source | None = None) -> Evaluation:
-        """The same rows with one more named representation."""
+        """The same rows with one more representation.
+
+        Parameters
+        ----------
+        name : str
+            Of the representation.
+        array : array
+            (n, d).
+        source : Source, optional
+            Where it comes from. Default: the audited model.
+        """
         return replace(
             self,
             representations={**self.representations, name: array},
@@ -211,14 +296,14 @@ def _digestible(array: Array) -> bytes:
 
 
 def _count_rows(ev: Evaluation) -> int:
-    given = {
+    arrays = {
         "losses": ev.losses,
         "labels": ev.labels,
         "probs": ev.probs,
         "predictions": ev.predictions,
         **{f"embedding:{name}": array for name, array in ev.representations.items()},
     }
-    for name, array in given.items():
+    for name, array in arrays.items():
         if array is not None:
             if np.ndim(array) == 0:
                 raise InputError(f"`{name}` must be an array with one row an example; got a single value")
@@ -231,23 +316,31 @@ def _count_rows(ev: Evaluation) -> int:
 
 def _checked_outcome(ev: Evaluation, n: int, class_names: tuple[str, ...] | None) -> dict[str, Any]:
     """Losses, labels, probs and predictions, checked together and derived where they can be."""
-    given = {name: _checked_classes(name, getattr(ev, name), n) for name in ("labels", "predictions")}
-    given, class_names = validate.encode_text_classes(given, class_names)
-    labels, predictions = given["labels"], given["predictions"]
+    classes = {name: _checked_classes(name, getattr(ev, name), n) for name in ("labels", "predictions")}
+    classes, class_names = validate.encode_text_classes(classes, class_names)
+    labels = classes["labels"]
+    predictions = classes["predictions"]
     multilabel = labels is not None and labels.ndim == 2
     probs = None if ev.probs is None else validate.probabilities(ev.probs, n, independent=multilabel)
     if multilabel and labels is not None:
         labels = _checked_multilabel(labels, probs, predictions)
     if probs is not None and not multilabel:
-        labels, predictions = _whole("labels", labels, probs), _whole("predictions", predictions, probs)
+        labels = _class_indices("labels", labels, probs)
+        predictions = _class_indices("predictions", predictions, probs)
     if predictions is None and probs is not None:
         predictions = (probs >= 0.5).astype(np.int64) if multilabel else probs.argmax(axis=1)
     _check_names(class_names, probs, labels, predictions)
-    losses = None if ev.losses is None else validate.vector("losses", ev.losses, n)
-    losses = _derived_losses(labels, probs, predictions, ev.task) if losses is None else losses
+    if ev.losses is None:
+        losses = _derived_losses(labels, probs, predictions, ev.task)
+    else:
+        losses = validate.vector("losses", ev.losses, n)
     return {
-        "labels": labels, "probs": probs, "predictions": predictions, "losses": losses, "class_names": class_names,
-    }  # fmt: skip
+        "labels": labels,
+        "probs": probs,
+        "predictions": predictions,
+        "losses": losses,
+        "class_names": class_names,
+    }
 
 
 def _checked_classes(name: str, value: Any, n: int) -> Array | None:
@@ -278,7 +371,7 @@ def _checked_multilabel(labels: Array, probs: Array | None, predictions: Array |
     return labels.astype(np.int64)
 
 
-def _whole(name: str, values: Array | None, probs: Array) -> Array | None:
+def _class_indices(name: str, values: Array | None, probs: Array) -> Array | None:
     """Class indices as whole numbers that `probs` has a column for."""
     if values is None:
         return None
@@ -298,7 +391,7 @@ def _check_names(class_names: tuple[str, ...] | None, probs: Array | None, *clas
     if probs is not None and len(class_names) != probs.shape[1]:
         raise InputError(f"`class_names` has {len(class_names)} names where `probs` has {probs.shape[1]} columns")
     if len(set(class_names)) != len(class_names):
-        raise InputError("`class_names` must be unique; a name stands there twice")
+        raise InputError("`class_names` must be unique; got a name twice")
     for array in classes:
         whole = array is not None and array.ndim == 1 and array.dtype.kind in "iu"
         if whole and array is not None and array.max() >= len(class_names):
@@ -323,10 +416,16 @@ def _checked_media(media: Media | None, n: int) -> Media | None:
 
 
 def _task(ev: Evaluation) -> Task:
-    """What was said, where the arrays allow it, or what the arrays look like."""
-    inferred: Task = "loss"
-    if ev.labels is not None:
-        inferred = "multilabel" if ev.labels.ndim == 2 else "regression" if _looks_continuous(ev) else "classification"
+    """The task of the constructor, where the arrays allow it, or what the arrays look like."""
+    inferred: Task
+    if ev.labels is None:
+        inferred = "loss"
+    elif ev.labels.ndim == 2:
+        inferred = "multilabel"
+    elif _looks_continuous(ev):
+        inferred = "regression"
+    else:
+        inferred = "classification"
     if ev.task is None or ev.task == inferred:
         return inferred
     if (ev.task, inferred) == ("regression", "classification") and ev.probs is None:
@@ -338,8 +437,8 @@ def _looks_continuous(ev: Evaluation) -> bool:
     """Regression: no probabilities, and a label or a prediction that is not a whole number."""
     if ev.probs is not None:
         return False
-    given = [array for array in (ev.labels, ev.predictions) if array is not None]
-    return any(array.dtype.kind == "f" and bool((array != np.round(array)).any()) for array in given)
+    arrays = [array for array in (ev.labels, ev.predictions) if array is not None]
+    return any(array.dtype.kind == "f" and bool((array != np.round(array)).any()) for array in arrays)
 
 
 def _derived_losses(
@@ -355,9 +454,12 @@ def _derived_losses(
     if labels.ndim == 2:
         mismatch: Array = (labels != predictions).mean(axis=1)
         return mismatch
-    squared: Array = np.square(labels.astype(np.float64) - predictions)
     both_whole = (labels == np.round(labels)).all() and (predictions == np.round(predictions)).all()
-    return (labels != predictions).astype(np.float64) if both_whole and task != "regression" else squared
+    if both_whole and task != "regression":
+        wrong: Array = labels != predictions
+        return wrong.astype(np.float64)
+    squared: Array = np.square(labels.astype(np.float64) - predictions)
+    return squared
 
 
 def _cross_entropy(probs: Array, labels: Array) -> Array:

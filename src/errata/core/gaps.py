@@ -3,8 +3,8 @@
 A slice has m rows of which k are wrong. The reference has rate b, known as well as from `nref`
 rows. Both m, k and nref may be fractional (effective counts). The reference rate is integrated
 out: with one stratum and no margin the p-value is Fisher's exact one-sided p, and at a margin it
-stays below its nominal level far into the tail, where a correction for many slices lives and
-where Wilson-type tests are up to twenty times too eager.
+stays below its nominal level far into the tail, where a correction for many slices operates and
+where Wilson-type tests reject up to twenty times too often.
 """
 
 from __future__ import annotations
@@ -27,7 +27,15 @@ TARGET_POWER = 0.80
 
 @dataclass(frozen=True)
 class Counts:
-    """m slice rows with k errors, against a reference rate b known as from nref rows."""
+    """m slice rows with k errors, against a reference rate b known as from nref rows.
+
+    Attributes
+    ----------
+    m, k : float
+        Rows of the slice, and those with a bad outcome; fractional where rows of one group count as fewer.
+    b, nref : float
+        The reference rate, and how many rows it is worth.
+    """
 
     m: float
     k: float
@@ -36,6 +44,7 @@ class Counts:
 
     @property
     def gap(self) -> float:
+        """The slice's rate less the reference's."""
         return self.k / self.m - self.b
 
     def mirrored(self) -> Counts:
@@ -52,7 +61,8 @@ def _unit_nodes() -> tuple[Array, Array]:
 @lru_cache(maxsize=4096)
 def _reference_grid(b: float, nref: float) -> tuple[Array, Array]:
     """Points and weights that integrate over x ~ Beta(b*nref + 1, (1-b)*nref)."""
-    right, wrong = max((1 - b) * nref, 1e-9), max(b * nref, 0.0) + 1
+    right = max((1 - b) * nref, 1e-9)
+    wrong = max(b * nref, 0.0) + 1
     edges = np.array([special.betaincinv(wrong, right, u) for u in PIECES])
     edges = np.append(edges, special.betainccinv(wrong, right, FAR))
     widths = np.diff(edges)
@@ -61,7 +71,8 @@ def _reference_grid(b: float, nref: float) -> tuple[Array, Array]:
     log_density = special.xlogy(wrong - 1, x) + special.xlog1py(right - 1, -x) - special.betaln(wrong, right)
     weights = np.exp(log_density) * (widths[:, None] * unit_weights).ravel()
     if right < 1:  # the density is infinite at 1, and the nodes miss mass there: put it where it belongs
-        x, weights = np.append(x, 1.0), np.append(weights, max(0.0, 1 - float(weights.sum())))
+        weights = np.append(weights, max(0.0, 1 - float(weights.sum())))
+        x = np.append(x, 1.0)
     return x, weights
 
 
@@ -87,7 +98,8 @@ def interval(counts: Counts, level: float) -> tuple[float, float]:
     A slice's rate lies in [0, 1], so the gap cannot be beyond what the reference rate leaves; that matters
     where every row of the slice has the same outcome and the test itself has no bound on that side.
     """
-    wrong, right = counts.b * counts.nref, (1 - counts.b) * counts.nref
+    wrong = counts.b * counts.nref
+    right = (1 - counts.b) * counts.nref
     highest_b = float(special.betainccinv(wrong + 1, max(right, 1e-9), level))
     lowest_b = float(special.betaincinv(max(wrong, 1e-9), right + 1, level))
     return max(_lower(counts, level), -highest_b), min(-_lower(counts.mirrored(), level), 1 - lowest_b)
@@ -95,23 +107,30 @@ def interval(counts: Counts, level: float) -> tuple[float, float]:
 
 def _lower(counts: Counts, level: float) -> float:
     """The margin at which the p-value is `level`; p grows with the margin."""
-    lo, hi = -1.0, 1.0
-    if p_gap(counts, lo) > level:
-        return lo
+    low = -1.0
+    high = 1.0
+    if p_gap(counts, low) > level:
+        return low
     for _ in range(40):
-        middle = (lo + hi) / 2
-        lo, hi = (lo, middle) if p_gap(counts, middle) > level else (middle, hi)
-    return lo
+        middle = (low + high) / 2
+        if p_gap(counts, middle) > level:
+            high = middle
+        else:
+            low = middle
+    return low
 
 
 def critical_errors(m: float, b: float, nref: float, margin: float, level: float) -> float:
     """The fewest errors among m rows that would pass the test; infinity where none would."""
-    lo, hi = 0, int(np.floor(m)) + 1
-    while hi - lo > 1:
-        middle = (lo + hi) // 2
-        passes = p_gap(Counts(m, middle, b, nref), margin) <= level
-        lo, hi = (lo, middle) if passes else (middle, hi)
-    return float(hi) if hi <= m else float("inf")
+    low = 0
+    high = int(np.floor(m)) + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if p_gap(Counts(m, middle, b, nref), margin) <= level:
+            high = middle
+        else:
+            low = middle
+    return float(high) if high <= m else float("inf")
 
 
 def power(m: float, b: float, nref: float, margin: float, level: float, gap: float) -> float:
@@ -123,6 +142,7 @@ def power(m: float, b: float, nref: float, margin: float, level: float, gap: flo
 
 
 def target_gap(delta: float) -> float:
+    """The gap of practical size at which power is stated: twice the margin, at least 20 points."""
     return max(TARGET_GAP, 2 * delta)
 
 
@@ -137,24 +157,29 @@ def visible_gap(m: float, b: float, nref: float, margin: float, level: float) ->
 
 
 def rows_needed(b: float, nref: float, margin: float, level: float, gap: float) -> int | None:
-    """The fewest confirm rows that would show a true gap with 80% power; None beyond a million."""
+    """The fewest held-out rows that would show a true gap with 80% power; None beyond a million."""
     if b + gap > 1:
         return None
-    lo, hi = 0, 8
-    while power(hi, b, nref, margin, level, gap) < TARGET_POWER:
-        lo, hi = hi, hi * 2
-        if hi > 1_000_000:
+    low = 0
+    high = 8
+    while power(high, b, nref, margin, level, gap) < TARGET_POWER:
+        low = high
+        high *= 2
+        if high > 1_000_000:
             return None
-    while hi - lo > 1:
-        middle = (lo + hi) // 2
-        lo, hi = (middle, hi) if power(middle, b, nref, margin, level, gap) < TARGET_POWER else (lo, middle)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if power(middle, b, nref, margin, level, gap) < TARGET_POWER:
+            low = middle
+        else:
+            high = middle
     # Power rises in saw teeth: step past the last tooth that dips under the target again.
-    teeth = range(hi, hi + max(16, hi // 8))
-    return max((m + 1 for m in teeth if power(m, b, nref, margin, level, gap) < TARGET_POWER), default=hi)
+    teeth = range(high, high + max(16, high // 8))
+    return max((m + 1 for m in teeth if power(m, b, nref, margin, level, gap) < TARGET_POWER), default=high)
 
 
 def benjamini_hochberg(p_values: Array) -> Array:
-    """q-values, reported beside the verdict and never deciding it."""
+    """q-values of Benjamini and Hochberg, reported beside the verdict and never deciding it."""
     p_values = np.asarray(p_values, dtype=np.float64)
     s = len(p_values)
     order = np.argsort(p_values, kind="stable")
@@ -165,10 +190,11 @@ def benjamini_hochberg(p_values: Array) -> Array:
 
 
 def wilson(errors: float, n: float, z: float = 1.959963984540054) -> tuple[float, float]:
-    """The usual interval of a single rate, for drawing. Never for a verdict."""
+    """Wilson's interval of a single rate, for drawing. Never for a verdict."""
     if n <= 0:
         return 0.0, 1.0
-    rate, shrink = errors / n, 1 + z * z / n
+    rate = errors / n
+    shrink = 1 + z * z / n
     centre = (rate + z * z / (2 * n)) / shrink
     half = z / shrink * np.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
     return max(0.0, float(centre - half)), min(1.0, float(centre + half))

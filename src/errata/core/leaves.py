@@ -1,4 +1,4 @@
-"""What the leaves of a tree hold: the numbers that Barlow's tables print (definitions 1 to 5 of the paper)."""
+"""The numbers of a tree's leaves that Barlow's tables print (definitions 1 to 5 of the paper)."""
 
 from __future__ import annotations
 
@@ -26,40 +26,50 @@ def group_mask(evaluation: Evaluation, group: Mapping[str, Any]) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """What the leaves of one tree hold on some rows (definitions 1 to 5 of the paper).
+    """The rows and failures in each leaf of one tree (definitions 1 to 5 of the paper).
 
     A rate of no rows, and a share of no failures, is NaN; it adds nothing to `aler`.
+
+    Attributes
+    ----------
+    sizes, failures : array
+        (l,) rows of each of l leaves, and those on which the model fails.
     """
 
-    sizes: Array  # (l,)
-    failures: Array  # (l,)
+    sizes: Array
+    failures: Array
 
     @property
     def base_error_rate(self) -> float:
+        """Of all rows."""
         return float(_ratio(self.failures.sum(), self.sizes.sum()))
 
     @property
     def error_rates(self) -> Array:
+        """(l,) of each leaf."""
         return _ratio(self.failures, self.sizes)
 
     @property
     def coverages(self) -> Array:
-        """Share of the group's failures."""
+        """(l,) the share of all failures that is in each leaf."""
         return _ratio(self.failures, self.failures.sum())
 
     @property
     def importances(self) -> Array:
+        """(l,) error rate times coverage."""
         return np.asarray(np.nan_to_num(self.error_rates * self.coverages))
 
     @property
     def aler(self) -> float:
-        """Average leaf error rate: as a failure sees it, how often its leaf fails."""
-        return float(self.importances.sum()) if self.sizes.sum() else float("nan")
+        """Average leaf error rate: the mean over failures of the error rate of their leaf."""
+        if not self.sizes.sum():
+            return float("nan")
+        return float(self.importances.sum())
 
     def valid(self, delta: float, tau: float) -> Array:
         """(v,) leaves with an error rate above the base by delta and more than tau of the failures (algorithm 1)."""
-        kept: Array = (self.error_rates > self.base_error_rate + delta) & (self.coverages > tau)
-        return np.flatnonzero(kept)
+        valid: Array = (self.error_rates > self.base_error_rate + delta) & (self.coverages > tau)
+        return np.flatnonzero(valid)
 
     def numbers(self, leaf: int) -> dict[str, Any]:
         """One leaf and its tree, as the paper's tables print them: BER, ER, EC, IV, ALER."""

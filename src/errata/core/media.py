@@ -10,7 +10,7 @@ from .blocks import Array
 
 @runtime_checkable
 class Media(Protocol):
-    """One picture or one text per row of an Evaluation."""
+    """One image or one text per row of an Evaluation."""
 
     kind: Literal["image", "text"]
 
@@ -25,11 +25,11 @@ class Media(Protocol):
         ...
 
     def text(self, i: int) -> str | None:
-        """The text of row i; None for pictures."""
+        """The text of row i; None for images."""
         ...
 
 
-def data_address(picture: bytes) -> str:
-    """PNG or JPEG bytes as an address that holds them: pages and explanations carry small pictures with them."""
-    kind = "png" if picture.startswith(b"\x89PNG") else "jpeg"
-    return f"data:image/{kind};base64,{base64.b64encode(picture).decode()}"
+def data_address(image: bytes) -> str:
+    """PNG or JPEG bytes as a data URL: pages and explanations carry small images with them."""
+    kind = "png" if image.startswith(b"\x89PNG") else "jpeg"
+    return f"data:image/{kind};base64,{base64.b64encode(image).decode()}"

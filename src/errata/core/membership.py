@@ -1,6 +1,4 @@
-"""From weights to sets: thresholds, overlap, folding. Nothing here looks at an outcome but `fold`,
-which is given discover rows only.
-"""
+"""From weights to sets: thresholds, overlap, merging of near-identical slices."""
 
 from __future__ import annotations
 
@@ -9,14 +7,14 @@ import numpy as np
 from .blocks import Array
 
 SMALLEST_WEIGHT = 1e-12
-OVERLAP = 0.5  # Jaccard index at which two slices are one finding
+OVERLAP = 0.5  # Jaccard index at which two slices are near-identical
 
 
 def threshold(weights: Array) -> float:
     """The weight that cuts off a slice of as many rows as the weights sum to.
 
-    With m the rounded sum, the m-th largest weight; ties enter. A 0/1 membership is left as it
-    is, and a kernel that never exceeds .3 still gets its m rows. Infinity: an empty slice.
+    With m the rounded sum, the m-th largest weight; ties enter. A 0/1 membership stays as it
+    is, and a kernel that never exceeds 0.3 still gets its m rows. Infinity: an empty slice.
     """
     m = round(float(weights.sum(dtype=np.float64)))
     if m < 1:
@@ -33,35 +31,39 @@ def thresholds(weights: Array) -> Array:
 def jaccard(a: Array, b: Array) -> float:
     """Overlap of two boolean sets; 0 where both are empty."""
     union = int(np.count_nonzero(a | b))
-    return np.count_nonzero(a & b) / union if union else 0.0
+    if not union:
+        return 0.0
+    return np.count_nonzero(a & b) / union
 
 
 def standing_out(hard: Array, losses: Array, least: float = 3.0) -> Array:
-    """Columns of (n, s) hard sets whose mean loss lies `least` standard errors above the mean of all.
+    """Columns of (n, s) hard sets whose mean loss is at least `least` standard errors above the mean of all.
 
-    At least one, where there are any. A filter on the rows that were searched, where chance stands out too: it drops
-    what is plainly no finding, and confirms nothing.
+    At least one, where there are any. A filter on search rows, where chance stands out too: it drops what is plainly
+    no finding, and confirms nothing.
     """
     if not hard.shape[1]:
         return np.empty(0, dtype=np.int64)
     sizes = np.maximum(hard.sum(axis=0), 1)
     excess = (hard * losses[:, None]).sum(axis=0) / sizes - losses.mean()
-    marks = excess * np.sqrt(sizes) / max(float(losses.std()), 1e-12)
-    kept = np.flatnonzero(marks >= least)
-    return kept if len(kept) else np.array([int(np.argmax(marks))])
+    scores = excess * np.sqrt(sizes) / max(float(losses.std()), 1e-12)
+    columns = np.flatnonzero(scores >= least)
+    if not len(columns):
+        return np.array([int(np.argmax(scores))])
+    return columns
 
 
 def excess_order(hard: Array, outcome: Array) -> Array:
-    """Columns of (n, s) hard sets, by discover excess (rate - overall) * sqrt(m), largest first."""
+    """Columns of (n, s) hard sets, by excess (rate - overall rate) * sqrt(m) on search rows, largest first."""
     sizes = hard.sum(axis=0)
     rates = (hard * outcome[:, None]).sum(axis=0) / np.maximum(sizes, 1)
     return np.argsort(-(rates - outcome.mean()) * np.sqrt(sizes), kind="stable")
 
 
 def fold(hard: Array, order: Array) -> list[int]:
-    """Walk the columns in `order`; keep one unless it overlaps one already kept."""
-    kept: list[int] = []
+    """Columns of (n, s) hard sets, in `order`, without those that are near-identical to an earlier one."""
+    distinct: list[int] = []
     for j in map(int, order):
-        if all(jaccard(hard[:, j], hard[:, other]) < OVERLAP for other in kept):
-            kept.append(j)
-    return kept
+        if all(jaccard(hard[:, j], hard[:, other]) < OVERLAP for other in distinct):
+            distinct.append(j)
+    return distinct

@@ -1,4 +1,4 @@
-"""What to change so that a slice is no longer wrong: data that a person can read, and a trainer can follow."""
+"""A plan of what to change in the training data so that the model improves on a slice."""
 
 from __future__ import annotations
 
@@ -19,7 +19,17 @@ Kind = Literal["weights", "select", "prompts"]
 
 @dataclass(frozen=True)
 class Prompt:
-    """A picture to draw: what it shows, the class it is for, how many."""
+    """Images to draw.
+
+    Attributes
+    ----------
+    text : str
+        What an image shows.
+    label : int, optional
+        The class that it is for.
+    count : int
+        How many.
+    """
 
     text: str
     label: int | None
@@ -28,16 +38,38 @@ class Prompt:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Rows that count more, rows to add, or pictures to draw.
+    """Rows that count more, rows to add, or images to draw.
 
-    ids: the rows it names. weights: how often each of them counts; 1 for a row to add. why: one sentence. slices: the
-    ids of those it is for. facts: what it was made with.
+    Attributes
+    ----------
+    kind : str
+        "weights", "select" or "prompts".
+    why : str
+        One sentence.
+    ids : array
+        (m,) the rows that it names.
+    weights : array
+        (m,) how often each of them counts; 1 for a row to add.
+    prompts : tuple of Prompt
+        Images to draw.
+    slices : tuple of str
+        The ids of the slices that it is for.
+    facts : mapping
+        How it was made.
+
+    Examples
+    --------
+    >>> import errata, numpy as np
+    >>> plan = errata.Plan("weights", "Rows of s1 count three times.", ids=np.array([2]), weights=np.array([3.0]))
+    >>> rows = errata.Evaluation(losses=np.zeros(4))
+    >>> plan.weights_of(rows).tolist()
+    [1.0, 1.0, 3.0, 1.0]
     """
 
     kind: Kind
     why: str
-    ids: Array = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # (m,)
-    weights: Array = field(default_factory=lambda: np.empty(0))  # (m,)
+    ids: Array = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    weights: Array = field(default_factory=lambda: np.empty(0))
     prompts: tuple[Prompt, ...] = ()
     slices: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -47,34 +79,42 @@ class Plan:
             raise InputError(f"a plan has one weight a row; got {self.weights.shape} for {self.ids.shape}")
 
     def __len__(self) -> int:
-        """Rows, or pictures to draw."""
-        return sum(prompt.count for prompt in self.prompts) if self.kind == "prompts" else len(self.ids)
+        """Rows, or images to draw."""
+        if self.kind == "prompts":
+            return sum(prompt.count for prompt in self.prompts)
+        return len(self.ids)
 
     def weights_of(self, rows: Evaluation) -> Array:
         """(n,) how often each row counts: its own weight where the plan names it, else 1."""
         weights = np.ones(len(rows))
-        weights[_places(self.ids, rows)] = self.weights
+        weights[_positions(self.ids, rows)] = self.weights
         return weights
 
     def rows_of(self, pool: Evaluation) -> Array:
-        """(m,) where the plan's rows stand in `pool`, in the plan's order."""
-        return _places(self.ids, pool)
+        """(m,) the positions of the plan's rows in `pool`, in the plan's order."""
+        return _positions(self.ids, pool)
 
     def to_json(self) -> dict[str, Any]:
         """All but the rows."""
-        plain = {"schema": SCHEMA, "kind": self.kind, "why": self.why, "slices": list(self.slices)}
-        return {**plain, "facts": dict(self.facts), "prompts": [asdict(prompt) for prompt in self.prompts]}
+        return {
+            "schema": SCHEMA,
+            "kind": self.kind,
+            "why": self.why,
+            "slices": list(self.slices),
+            "facts": dict(self.facts),
+            "prompts": [asdict(prompt) for prompt in self.prompts],
+        }
 
 
-def _places(ids: Array, rows: Evaluation) -> Array:
-    own = rows.row_ids
-    order = np.argsort(own, kind="stable")
-    at = np.searchsorted(own, ids, sorter=order).clip(max=len(own) - 1)
-    places: Array = order[at]
-    missing = np.flatnonzero(own[places] != ids)
+def _positions(ids: Array, rows: Evaluation) -> Array:
+    known = rows.row_ids
+    order = np.argsort(known, kind="stable")
+    at = np.searchsorted(known, ids, sorter=order).clip(max=len(known) - 1)
+    positions: Array = order[at]
+    missing = np.flatnonzero(known[positions] != ids)
     if len(missing):
         raise InputError(
             f"the plan names row {ids[missing[0]]!r}, which these rows do not have ({len(missing):,} such); "
             "give the rows it was made from"
         )
-    return places
+    return positions

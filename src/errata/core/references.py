@@ -1,6 +1,6 @@
 """What a slice is compared with: the rest, its own class, the model's own confidence.
 
-Each reference is a rate b for the slice's rows, estimated from confirm rows outside the slice
+Each reference is a rate b for the slice's rows, estimated from held-out rows outside the slice
 that are like them (the same stratum), and the number of rows it is worth.
 """
 
@@ -23,14 +23,25 @@ CLASS_PRIOR = 5.0  # pseudo-errors that steady a predicted class's calibration
 
 @dataclass(frozen=True)
 class Reference:
-    """Strata of the confirm rows and the risk expected of each row, both blind to the slice."""
+    """Strata of the held-out rows and the error expected of each row, both independent of the slice.
+
+    Attributes
+    ----------
+    name : str
+        "rest", "class" or "confidence".
+    strata : array
+        (n,) int: rows are compared with those of the same stratum.
+    expected : array
+        (n,) expected error, or zeros where the stratum alone is the comparison.
+    """
 
     name: str
-    strata: Array  # (n,) int
-    expected: Array  # (n,) expected error, or zeros where the stratum alone is the comparison
+    strata: Array
+    expected: Array
 
 
 def rest_reference(n: int) -> Reference:
+    """All other rows."""
     return Reference("rest", np.zeros(n, dtype=np.int64), np.zeros(n))
 
 
@@ -42,9 +53,9 @@ def class_reference(evaluation: Evaluation) -> Reference | None:
 
 
 def confidence_reference(evaluation: Evaluation, discover: Array, outcome: Array) -> Reference | None:
-    """Rows the model was as sure of; by predicted class where there are no probabilities.
+    """Rows of which the model was equally confident; by predicted class where there are no probabilities.
 
-    None where it says nothing: no predicted class, or one true class only, in which the
+    None where it has no meaning: no predicted class, or one true class only, in which the
     predicted class is the outcome.
     """
     if evaluation.predictions is None or evaluation.task not in ("classification", "loss"):
@@ -66,7 +77,7 @@ def _codes(values: Array) -> Array:
 
 
 def _expected_error(probs: Array, predictions: Array, discover: Array, outcome: Array) -> Array:
-    """(n,) error expected from top probability (isotonic, decreasing) and predicted class, fitted on discover rows."""
+    """(n,) error expected from top probability (isotonic, decreasing) and predicted class, fitted on search rows."""
     top = probs.max(axis=1).astype(np.float64)
     levels, at = np.unique(top[discover], return_inverse=True)
     rows = np.bincount(at)
@@ -75,47 +86,57 @@ def _expected_error(probs: Array, predictions: Array, discover: Array, outcome: 
     expected = np.interp(top, levels, fitted)
     classes = _codes(predictions)
     wrong = np.bincount(classes[discover], weights=outcome[discover], minlength=classes.max() + 1)
-    foreseen = np.bincount(classes[discover], weights=expected[discover], minlength=classes.max() + 1)
-    calibrated: Array = np.clip(expected * ((wrong + CLASS_PRIOR) / (foreseen + CLASS_PRIOR))[classes], 0, 1)
+    predicted = np.bincount(classes[discover], weights=expected[discover], minlength=classes.max() + 1)
+    calibrated: Array = np.clip(expected * ((wrong + CLASS_PRIOR) / (predicted + CLASS_PRIOR))[classes], 0, 1)
     return calibrated
 
 
 def compare(reference: Reference, inside: Array, outcome: Array, groups: Array | None = None) -> Counts | None:
-    """Counts of a slice against a reference, on the rows given; None where there is no comparison.
+    """Count a slice against a reference; None where too few of its rows can be compared.
 
-    inside: (n,) bool, outcome: (n,) 0/1, both of the same (confirm) rows as the reference.
+    Parameters
+    ----------
+    reference : Reference
+        Of n held-out rows.
+    inside : array
+        (n,) bool: rows of the slice.
+    outcome : array
+        (n,) 0/1: bad outcomes.
+    groups : array, optional
+        (n,) rows that belong together count as fewer.
     """
-    strata, size = reference.strata, int(reference.strata.max(initial=0)) + 1
+    strata = reference.strata
+    size = int(strata.max(initial=0)) + 1
     slice_rows = np.bincount(strata[inside], minlength=size)
     rest_rows = np.bincount(strata[~inside], minlength=size)
     usable = (slice_rows > 0) & (rest_rows >= FEWEST_IN_STRATUM)
     m = float(slice_rows[usable].sum())
     if m == 0 or m < (1 - LARGEST_DROPPED) * slice_rows.sum():
         return None
-    kept = usable[strata]
+    compared = usable[strata]
     b, nref = _reference_rate(reference, inside, outcome, usable)
-    k = float(outcome[inside & kept].sum())
+    k = float(outcome[inside & compared].sum())
     if groups is None:
         return Counts(m, k, b, nref)
-    effective = effective_rows(outcome[inside & kept], groups[inside & kept])
-    rest = ~inside & kept
+    effective = effective_rows(outcome[inside & compared], groups[inside & compared])
+    rest = ~inside & compared
     shrink = effective_rows(outcome[rest], groups[rest]) / rest.sum()
     return Counts(effective, effective * k / m, b, max(nref * shrink, 1.0))
 
 
 def _reference_rate(reference: Reference, inside: Array, outcome: Array, usable: Array) -> tuple[float, float]:
     """The rate b that the slice's rows would have outside it, and the rows it is worth."""
-    strata, r, size = reference.strata, reference.expected, len(usable)
+    strata = reference.strata
 
     def per_stratum(rows: Array, values: Array) -> Array:
-        sums: Array = np.bincount(strata[rows], weights=values[rows], minlength=size)[usable]
+        sums: Array = np.bincount(strata[rows], weights=values[rows], minlength=len(usable))[usable]
         return sums
 
     m_s = per_stratum(inside, np.ones(len(strata)))
     n_s = per_stratum(~inside, np.ones(len(strata)))
     errors_s = per_stratum(~inside, outcome)
     share = m_s / m_s.sum()
-    shift = per_stratum(inside, r) / m_s - per_stratum(~inside, r) / n_s
+    shift = per_stratum(inside, reference.expected) / m_s - per_stratum(~inside, reference.expected) / n_s
     smooth = (errors_s + 0.5) / (n_s + 1)
     b = float(np.clip(share @ (shift + errors_s / n_s), 0, 1))
     variance = float((share**2) @ (smooth * (1 - smooth) / n_s))

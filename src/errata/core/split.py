@@ -1,7 +1,7 @@
-"""Which rows search and which rows confirm: a property of the data, never of the run.
+"""Which rows are searched and which are held out: a property of the data, never of the run.
 
-A user's seed must not move this split, or a second run with another seed would roll the verdict
-again. Outcomes must not move it either: rows are never stratified on error or loss.
+A user's seed must not change this split, or a second run with another seed would be another chance for the verdict.
+Outcomes must not change it either: rows are never stratified on error or loss.
 """
 
 from __future__ import annotations
@@ -15,7 +15,20 @@ from .evaluation import Evaluation
 
 
 def discover_mask(evaluation: Evaluation, share: float = 0.5) -> Array:
-    """(n,) bool: True where a row is searched, False where it confirms."""
+    """Choose the search rows.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Its ids, or groups, decide; rows are stratified by label, or by prediction where there are no labels.
+    share : float
+        Of the rows that are searched.
+
+    Returns
+    -------
+    array
+        (n,) bool: True where a row is searched, False where it is held out.
+    """
     units = evaluation.row_ids if evaluation.groups is None else evaluation.groups
     keys = _hash_keys(units, evaluation.row_ids)
     if evaluation.groups is not None:

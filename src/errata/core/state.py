@@ -11,6 +11,18 @@ from .blocks import Array
 
 @dataclass(frozen=True, eq=False)
 class State:
+    """A fitted method.
+
+    Attributes
+    ----------
+    name : str
+        Of the method.
+    facts : mapping
+        Plain JSON.
+    arrays : mapping of str to array
+        What is too large for JSON.
+    """
+
     name: str
     facts: Mapping[str, Any]
     arrays: Mapping[str, Array] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The door: every array is checked here once, and trusted ever after.
+"""Checks of every array of an evaluation, made once, when it is built.
 
 Each message says what is wrong, what was got, where, and what to do.
 """
@@ -45,6 +45,7 @@ def _from_objects(name: str, array: Array) -> Array:
 
 
 def check_length(name: str, array: Matrix, n: int) -> None:
+    """One row an example."""
     if len(array) != n:
         raise InputError(f"`{name}` has {len(array):,} rows where the evaluation has {n:,}; give one row an example")
 
@@ -64,8 +65,9 @@ def check_finite(name: str, array: Matrix) -> None:
 
 def check_moderate(name: str, array: Matrix) -> None:
     """No number so large that its square, or a sum of squares, would be infinite."""
-    wide = array.dtype.kind == "f" and array.dtype.itemsize > 4  # narrower floats have no such numbers
-    for rows, block in blocks(array) if wide else ():
+    if array.dtype.kind != "f" or array.dtype.itemsize <= 4:  # narrower floats have no such numbers
+        return
+    for rows, block in blocks(array):
         largest = np.abs(block).reshape(len(block), -1).max(axis=1)
         if largest.max() > LARGEST:
             first = int(np.flatnonzero(largest > LARGEST)[0])
@@ -75,6 +77,7 @@ def check_moderate(name: str, array: Matrix) -> None:
 
 
 def check_numeric(name: str, array: Matrix) -> None:
+    """Numbers or booleans, not text."""
     if array.dtype.kind not in "biuf":
         raise InputError(f"`{name}` must be numbers; got {array.dtype}; convert it first")
 
@@ -155,9 +158,10 @@ def identifiers(value: Any, n: int) -> Array:
     order = np.argsort(array, kind="stable")
     repeats = np.flatnonzero(array[order][1:] == array[order][:-1])
     if len(repeats):
-        first, second = int(order[repeats[0]]), int(order[repeats[0] + 1])
+        first = int(order[repeats[0]])
+        second = int(order[repeats[0] + 1])
         raise InputError(
-            f"`ids` must be unique; {array[first]!s} stands at rows {first} and {second}; "
+            f"`ids` must be unique; got {array[first]!s} at rows {first} and {second}; "
             "give each row its own id (and name what belongs together in `groups`)"
         )
     return array
@@ -169,7 +173,7 @@ def columns(value: Mapping[str, Any] | None, n: int) -> dict[str, Array]:
     for name, column in (value or {}).items():
         array = np.asanyarray(column)
         if array.dtype == object:
-            array = np.array(["" if _missing(v) else str(v) for v in array])
+            array = np.array([_text(value) for value in array])
         if array.ndim != 1:
             raise InputError(f"metadata `{name}` must have one value a row; got shape {array.shape}")
         check_length(f"metadata:{name}", array, n)
@@ -177,11 +181,15 @@ def columns(value: Mapping[str, Any] | None, n: int) -> dict[str, Array]:
     return checked
 
 
-def _missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and value != value)
+def _text(value: Any) -> str:
+    """A value as text, "" where it is missing."""
+    if value is None or (isinstance(value, float) and value != value):
+        return ""
+    return str(value)
 
 
 def classes_in_range(name: str, labels: Array, k: int) -> None:
+    """Class indices that `probs` has a column for."""
     bad = (labels < 0) | (labels >= k)
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
@@ -192,17 +200,17 @@ def classes_in_range(name: str, labels: Array, k: int) -> None:
 
 
 def encode_text_classes(
-    given: dict[str, Array | None], class_names: tuple[str, ...] | None
+    classes: dict[str, Array | None], class_names: tuple[str, ...] | None
 ) -> tuple[dict[str, Array | None], tuple[str, ...] | None]:
-    """Turn labels and predictions given as text into class indices; keep numbers as they are."""
-    texts = {name: array for name, array in given.items() if array is not None and array.dtype.kind in "US"}
+    """Labels and predictions as class indices where they are text, and the names of the classes."""
+    texts = {name: array for name, array in classes.items() if array is not None and array.dtype.kind in "US"}
     if not texts:
-        return given, class_names
-    numbers = [name for name, array in given.items() if array is not None and name not in texts]
+        return classes, class_names
+    numbers = [name for name, array in classes.items() if array is not None and name not in texts]
     if numbers:
         raise InputError(f"`{next(iter(texts))}` is text but `{numbers[0]}` is numbers; give both in one form")
     names = class_names or tuple(sorted({str(v) for array in texts.values() for v in np.unique(array)}))
-    return {**given, **{name: _encode(name, array, names) for name, array in texts.items()}}, names
+    return {**classes, **{name: _encode(name, array, names) for name, array in texts.items()}}, names
 
 
 def _encode(name: str, values: Array, class_names: tuple[str, ...]) -> Array:
