@@ -1,4 +1,4 @@
-"""Slice settings: counts that can be checked by hand, and an exam whose best and worst marks are known."""
+"""Slice settings: counts that can be checked by hand, and a benchmark whose best and worst marks are known."""
 
 import json
 
@@ -8,7 +8,7 @@ import pytest
 from scipy.special import betainc
 
 from errata.bench import settings, tables
-from errata.bench.settings import Plan, correlation, noisy, rare, run, score, split_of, synthetic, worse
+from errata.bench.settings import SettingsBenchmark, correlation, noisy, rare, run, score, split_rows, synthetic, worse
 from errata.bench.tables import Table, from_frame, from_scenes
 from errata.core import Array, Evaluation, InputError
 from errata.slicers import SLICERS, BaseSlicer
@@ -142,8 +142,8 @@ def test_seeds_choose_rows():
 
 def test_the_split_hangs_on_the_row_alone():
     rows = np.arange(20_000)
-    split = split_of(rows)
-    np.testing.assert_array_equal(split_of(rows[::7]), split[::7])
+    split = split_rows(rows)
+    np.testing.assert_array_equal(split_rows(rows[::7]), split[::7])
     assert split[[0, 1, 2, 21]].tolist() == ["train", "test", "train", "valid"]  # as `printf 0 | b2sum -l 64` says
     for part, share in settings.SHARES.items():
         assert (split == part).mean() == pytest.approx(share, abs=0.01)
@@ -153,7 +153,7 @@ def test_groups_stay_together():
     target, a, groups = columns()
     setting = noisy(target, a, flip=0.2, n=N, groups=groups)
     assert (setting.split[::2] == setting.split[1::2]).all()
-    assert not (split_of(setting.rows)[::2] == split_of(setting.rows)[1::2]).all()
+    assert not (split_rows(setting.rows)[::2] == split_rows(setting.rows)[1::2]).all()
 
 
 # --- models -----------------------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ def test_a_network_learns_small_pictures():
     assert layer.shape == (200, 64)
 
 
-# --- the exam ---------------------------------------------------------------------------------------------------
+# --- the benchmark ---------------------------------------------------------------------------------------------------
 
 
 def test_an_oracle_scores_one_and_chance_the_base_rate():
@@ -258,13 +258,15 @@ def test_nothing_is_learnt_from_the_rows_it_is_judged_on():
     np.testing.assert_array_equal(spy.rows, setting.rows[setting.split == "valid"])
 
 
-PLAN = Plan(n=1500, settings=2, strengths={"rare": (0.2,), "correlation": (0.5, 0.7), "noisy": (0.3, 0.4)})
+BENCHMARK = SettingsBenchmark(
+    n=1500, settings=2, strengths={"rare": (0.2,), "correlation": (0.5, 0.7), "noisy": (0.3, 0.4)}
+)
 KINDS = ("rare", "correlation", "noisy")
 
 
 def test_the_exam_runs_and_goes_on(tmp_path, monkeypatch):
     monkeypatch.setitem(SLICERS, "blind", Blind)
-    rows = run(table(), KINDS, ["confusion", "blind"], tmp_path, plan=PLAN)
+    rows = run(table(), KINDS, ["confusion", "blind"], tmp_path, benchmark=BENCHMARK)
     assert [(row["kind"], row["method"]) for row in rows] == [(k, m) for k in KINDS for m in ("confusion", "blind")]
     expected = {
         "method", "preset", "kind", "model", "settings", "p10", "p10_se", "ap", "seconds", "representation", "dropped",
@@ -276,14 +278,21 @@ def test_the_exam_runs_and_goes_on(tmp_path, monkeypatch):
 
     monkeypatch.setattr(settings, "prepare", lambda *given: pytest.fail("a model was made again"))
     monkeypatch.setattr(settings, "score", lambda *given, **more: pytest.fail("a method was judged again"))
-    assert run(table(), KINDS, ["confusion", "blind"], tmp_path, plan=PLAN) == rows
+    assert run(table(), KINDS, ["confusion", "blind"], tmp_path, benchmark=BENCHMARK) == rows
 
 
 def test_a_trained_model_is_read_by_its_own_layer_or_the_tables(tmp_path):
     given = table()
     train = settings.train_logistic(given.features[:, :1])  # sees the target only: it fails where labels are noisy
-    own = run(given, ["noisy"], ["gmm"], tmp_path, plan=PLAN, train=train)
-    foreign = run(given, ["noisy"], ["gmm"], tmp_path, plan=Plan(**{**vars(PLAN), "own": False}), train=train)
+    own = run(given, ["noisy"], ["gmm"], tmp_path, benchmark=BENCHMARK, train=train)
+    foreign = run(
+        given,
+        ["noisy"],
+        ["gmm"],
+        tmp_path,
+        benchmark=SettingsBenchmark(**{**vars(BENCHMARK), "own": False}),
+        train=train,
+    )
     assert (own[0]["representation"], foreign[0]["representation"]) == ("penultimate", "columns")
     assert own[0]["model"] == foreign[0]["model"] == "trained"
     assert foreign[0]["ap"] > own[0]["ap"]  # only the table's columns show the slice
@@ -292,40 +301,58 @@ def test_a_trained_model_is_read_by_its_own_layer_or_the_tables(tmp_path):
 def test_settings_whose_model_does_not_fail_are_dropped_and_counted(tmp_path):
     given = table()
     train = settings.train_logistic(given.features)
-    (row,) = run(given, ["rare"], ["confusion"], tmp_path, plan=PLAN, train=train)
+    (row,) = run(given, ["rare"], ["confusion"], tmp_path, benchmark=BENCHMARK, train=train)
     assert (row["settings"], row["dropped"], row["p10"]) == (0, 2, None)
-    facts = settings.facts_of(tmp_path / "trained-rare-000.npz")
+    facts = settings.read_facts(tmp_path / "trained-rare-000.npz")
     assert min(facts["accuracies"]) > 0.9
     assert facts["kept"] == [False]
 
 
 def test_a_folder_holds_one_exam(tmp_path):
-    run(table(), ["noisy"], ["confusion"], tmp_path, plan=PLAN)
-    with pytest.raises(InputError, match="holds another exam"):
-        run(table(), ["noisy"], ["confusion"], tmp_path, plan=Plan(n=1000, strengths=PLAN.strengths))
-    more = Plan(**{**vars(PLAN), "settings": 3})
-    assert run(table(), ["noisy"], ["confusion"], tmp_path, plan=more)[0]["settings"] == 3
-    run(table(), ["noisy"], ["confusion"], tmp_path, plan=PLAN, train=settings.train_logistic(table().features))
-    with pytest.raises(InputError, match="another exam"):
+    run(table(), ["noisy"], ["confusion"], tmp_path, benchmark=BENCHMARK)
+    with pytest.raises(InputError, match="holds another benchmark"):
         run(
-            table(), ["noisy"], ["confusion"], tmp_path, plan=PLAN, train=settings.train_logistic(table().features, C=9)
+            table(),
+            ["noisy"],
+            ["confusion"],
+            tmp_path,
+            benchmark=SettingsBenchmark(n=1000, strengths=BENCHMARK.strengths),
+        )
+    more = SettingsBenchmark(**{**vars(BENCHMARK), "settings": 3})
+    assert run(table(), ["noisy"], ["confusion"], tmp_path, benchmark=more)[0]["settings"] == 3
+    run(
+        table(),
+        ["noisy"],
+        ["confusion"],
+        tmp_path,
+        benchmark=BENCHMARK,
+        train=settings.train_logistic(table().features),
+    )
+    with pytest.raises(InputError, match="another benchmark"):
+        run(
+            table(),
+            ["noisy"],
+            ["confusion"],
+            tmp_path,
+            benchmark=BENCHMARK,
+            train=settings.train_logistic(table().features, C=9),
         )
 
 
 def test_other_options_are_judged_again(tmp_path):
-    run(table(), ["noisy"], ["gmm"], tmp_path, plan=PLAN)
-    run(table(), ["noisy"], ["gmm"], tmp_path, plan=PLAN, options={"gmm": {"components": 3}})
+    run(table(), ["noisy"], ["gmm"], tmp_path, benchmark=BENCHMARK)
+    run(table(), ["noisy"], ["gmm"], tmp_path, benchmark=BENCHMARK, options={"gmm": {"components": 3}})
     files = [json.loads(path.read_text()) for path in sorted(tmp_path.glob("*gmm.json"))]
     assert [file["options"] for file in files] == [{"components": 3}] * 2
 
 
 def test_what_cannot_be_asked():
     with pytest.raises(InputError, match="did you mean `noisy`"):
-        settings.candidates(table(), "noise", PLAN)
+        settings.candidates(table(), "noise", BENCHMARK)
     with pytest.raises(InputError, match="unknown attribute of table `tiny` `c`"):
-        settings.candidates(table(), "rare", Plan(attributes={"rare": ("c",)}))
+        settings.candidates(table(), "rare", SettingsBenchmark(attributes={"rare": ("c",)}))
     with pytest.raises(InputError, match="allows no setting of kind `rare`: this setting needs"):
-        settings.candidates(table(), "rare", Plan(n=100_000))
+        settings.candidates(table(), "rare", SettingsBenchmark(n=100_000))
 
 
 # --- tables -----------------------------------------------------------------------------------------------------
@@ -423,8 +450,8 @@ def test_real_tables(tmp_path, monkeypatch, load, file, kind, name):
     assert (len(made), made.images.shape) == (600, (600, 32, 32, 3))
     assert made.features.shape == (600, 64)
     assert 0.3 < made.target.mean() < 0.7
-    plan = Plan(n=200, attributes={kind: (name,)}, strengths={kind: (0.1,)})
-    (setting,) = settings.candidates(made, kind, plan)
+    benchmark = SettingsBenchmark(n=200, attributes={kind: (name,)}, strengths={kind: (0.1,)})
+    (setting,) = settings.candidates(made, kind, benchmark)
     assert len(setting.rows) == 200
     again = load(rows=1000, cache=tmp_path)  # from the cache
     np.testing.assert_array_equal(again.features, made.features)

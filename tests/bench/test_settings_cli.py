@@ -109,7 +109,7 @@ def test_a_folder_does_not_answer_for_a_file_that_has_changed(folder, bench):
     np.savez(folder / "x.npz", **columns(seed=1))
     code, _, err = bench(*OWN, *QUICK, "-o", "run")
     assert code == 2
-    assert "`run` holds another exam" in err
+    assert "`run` holds another benchmark" in err
 
 
 def test_trained_models_and_their_representation(folder, bench):
@@ -151,7 +151,7 @@ BAD = [
     ([*OWN, "--settings", "0"], "`--settings` must be at least 1; got 0"),
     ([*OWN, "--n", "-1"], "`--n` must be at least 1; got -1"),
     ([*OWN, "--n", "5000"], "the table has"),
-    ([*OWN, "--json", "nowhere/rows.json"], "there is no folder `nowhere`"),
+    ([*OWN, "--json", "nowhere/rows.json"], "the folder `nowhere` does not exist"),
     ([*OWN, "--json", "."], "`--json .` is a folder"),
 ]
 
@@ -187,7 +187,7 @@ def test_the_classes_of_cifar10_are_not_correlated_with_what_they_make_up(monkey
     made = Table("cifar10-animal", (given["ill"] == "yes").astype(int), marks, given["embedding"], "layer")
     monkeypatch.setattr(bench_cli, "read_table", lambda *given: made)
     assert bench("cifar10", *QUICK, "-o", "run")[0] == 0
-    names = {path.name[10:14]: settings.facts_of(path)["name"] for path in (folder / "run").glob("*.npz")}
+    names = {path.name[10:14]: settings.read_facts(path)["name"] for path in (folder / "run").glob("*.npz")}
     assert names["nois"] in ("cat", "truck")
     assert names["corr"] in bench_cli.PIXELS
 

@@ -1,4 +1,4 @@
-"""The runner of the exam, with worlds that are made up instead of trained."""
+"""The runner of the benchmark, with worlds that are made up instead of trained."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ import pytest
 
 from errata.bench import spotcheck
 from errata.bench.methods import expand
-from errata.bench.spotcheck import Exam, evaluation_of, run, screened
+from errata.bench.spotcheck import SpotCheckBenchmark, read_world, run, screen
 from errata.cli import app as cli
 from errata.cli.bench import spotcheck_table
 from errata.core import Evaluation, InputError
@@ -17,7 +17,7 @@ METHODS = ["gmm", "high-loss", "spotlight:as_published"]
 QUICK = {"spotlight:as_published": {"steps": 30}}
 
 
-def made_up(exam, world):
+def made_up(benchmark, world):
     """Two blindspots that are two tight groups, wrong throughout."""
     rng = np.random.default_rng(world.seed)
     cluster = rng.integers(0, 10, 600)
@@ -33,16 +33,16 @@ def made_up(exam, world):
 def trained(monkeypatch):
     calls = []
 
-    def counted(exam, world):
+    def counted(benchmark, world):
         calls.append(world.seed)
-        return made_up(exam, world)
+        return made_up(benchmark, world)
 
-    monkeypatch.setattr(spotcheck, "trained_world", counted)
+    monkeypatch.setattr(spotcheck, "train_world", counted)
     return calls
 
 
 def test_rows_of_the_table(trained, tmp_path):
-    rows = run(Exam(configs=3), METHODS, tmp_path, options=QUICK)
+    rows = run(SpotCheckBenchmark(configs=3), METHODS, tmp_path, options=QUICK)
     assert [(row["method"], row["preset"]) for row in rows] == [
         ("gmm", "recommended"), ("high-loss", "recommended"), ("spotlight", "as_published"),
     ]  # fmt: skip
@@ -60,26 +60,28 @@ def test_the_same_seed_gives_the_same_table_and_a_run_goes_on_from_its_files(tra
     def without_seconds(rows):
         return [{k: v for k, v in row.items() if k != "seconds"} for row in rows]
 
-    whole = run(Exam(configs=3), METHODS, tmp_path / "a", options=QUICK)
-    again = run(Exam(configs=3), METHODS, tmp_path / "b", options=QUICK)
+    whole = run(SpotCheckBenchmark(configs=3), METHODS, tmp_path / "a", options=QUICK)
+    again = run(SpotCheckBenchmark(configs=3), METHODS, tmp_path / "b", options=QUICK)
     assert without_seconds(whole) == without_seconds(again)
     before = len(trained)
     (tmp_path / "b" / "world-001.npz").unlink()
     (tmp_path / "b" / "judged-002-gmm.json").unlink()
-    assert without_seconds(run(Exam(configs=3), METHODS, tmp_path / "b", options=QUICK)) == without_seconds(whole)
+    assert without_seconds(
+        run(SpotCheckBenchmark(configs=3), METHODS, tmp_path / "b", options=QUICK)
+    ) == without_seconds(whole)
     assert 1 <= len(trained) - before <= spotcheck.ATTEMPTS  # only the missing world was trained again
-    assert run(Exam(configs=4), METHODS, tmp_path / "b", options=QUICK)[0]["configs"] == 4  # an exam may grow
+    assert run(SpotCheckBenchmark(configs=4), METHODS, tmp_path / "b", options=QUICK)[0]["configs"] == 4  # it may grow
 
 
 def test_a_folder_holds_one_exam(trained, tmp_path):
-    run(Exam(configs=1), ["gmm"], tmp_path)
-    with pytest.raises(InputError, match="another exam"):
-        run(Exam(configs=1, seed=7), ["gmm"], tmp_path)
+    run(SpotCheckBenchmark(configs=1), ["gmm"], tmp_path)
+    with pytest.raises(InputError, match="another benchmark"):
+        run(SpotCheckBenchmark(configs=1, seed=7), ["gmm"], tmp_path)
 
 
 def test_other_options_are_judged_again(trained, tmp_path):
-    one = run(Exam(configs=1), ["gmm"], tmp_path, options={"gmm": {"components": 2}})
-    other = run(Exam(configs=1), ["gmm"], tmp_path)
+    one = run(SpotCheckBenchmark(configs=1), ["gmm"], tmp_path, options={"gmm": {"components": 2}})
+    other = run(SpotCheckBenchmark(configs=1), ["gmm"], tmp_path)
     assert one[0]["dr"] < other[0]["dr"]
 
 
@@ -93,35 +95,35 @@ def test_a_method_is_judged_once_with_the_same_options_and_again_with_others(tra
 
     monkeypatch.setattr(spotcheck, "judge", counted)
     gmm, few = "gmm:recommended", {"components": 2}
-    first = run(Exam(configs=2), [gmm], tmp_path, options={"gmm": few})
-    assert run(Exam(configs=2), [gmm], tmp_path, options={"gmm": few}) == first
-    assert run(Exam(configs=2), [gmm], tmp_path, options={gmm: few}) == first
+    first = run(SpotCheckBenchmark(configs=2), [gmm], tmp_path, options={"gmm": few})
+    assert run(SpotCheckBenchmark(configs=2), [gmm], tmp_path, options={"gmm": few}) == first
+    assert run(SpotCheckBenchmark(configs=2), [gmm], tmp_path, options={gmm: few}) == first
     assert judged == [(gmm, few)] * 2  # one a world
-    assert run(Exam(configs=2), [gmm], tmp_path, options={gmm: {"components": 3}}) != first
+    assert run(SpotCheckBenchmark(configs=2), [gmm], tmp_path, options={gmm: {"components": 3}}) != first
     assert judged[2:] == [(gmm, {"components": 3})] * 2
-    run(Exam(configs=2), [gmm], tmp_path)
+    run(SpotCheckBenchmark(configs=2), [gmm], tmp_path)
     assert judged[4:] == [(gmm, {})] * 2
 
 
 def test_worlds_that_never_work_are_given_up(monkeypatch, tmp_path):
-    monkeypatch.setattr(spotcheck, "trained_world", lambda exam, world: ({}, {"worked": False}))
+    monkeypatch.setattr(spotcheck, "train_world", lambda benchmark, world: ({}, {"worked": False}))
     with pytest.raises(InputError, match="no model of world 0 had its blindspots"):
-        run(Exam(configs=1), ["gmm"], tmp_path)
+        run(SpotCheckBenchmark(configs=1), ["gmm"], tmp_path)
 
 
 def test_screening_drops_what_is_no_finding_and_what_repeats(trained, tmp_path):
-    run(Exam(configs=1), ["gmm"], tmp_path)
-    evaluation, blindspots = evaluation_of(tmp_path / "world-000.npz")
+    run(SpotCheckBenchmark(configs=1), ["gmm"], tmp_path)
+    evaluation, blindspots = read_world(tmp_path / "world-000.npz")
     assert isinstance(evaluation, Evaluation)
     right = ~evaluation.errors
     h = np.stack([blindspots[:, 0], right, blindspots[:, 0], blindspots[:, 1]], axis=1)
-    assert screened(h, evaluation).sum(axis=0).tolist() == sorted(blindspots.sum(axis=0).tolist(), reverse=True)
+    assert screen(h, evaluation).sum(axis=0).tolist() == sorted(blindspots.sum(axis=0).tolist(), reverse=True)
 
 
 def test_only_the_published_size_is_called_spotcheck():
-    assert Exam("published", px=224).name.startswith("SpotCheck, 224")
-    assert Exam("published").name.startswith("SpotCheck-like, 112")
-    assert Exam("small").name.startswith("SpotCheck-like")
+    assert SpotCheckBenchmark("published", px=224).name.startswith("SpotCheck, 224")
+    assert SpotCheckBenchmark("published").name.startswith("SpotCheck-like, 112")
+    assert SpotCheckBenchmark("small").name.startswith("SpotCheck-like")
 
 
 def test_all_is_every_method_in_both_presets():

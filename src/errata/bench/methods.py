@@ -1,4 +1,4 @@
-"""Which methods an exam asks, and with which options."""
+"""Which methods a benchmark runs, and with which options."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from ..core import InputError
 from ..slicers import make, registry
 
 
-def expand(given: Sequence[str]) -> list[str]:
-    """`all` is every method in both presets; else the names as they are."""
-    names = [name for part in given for name in part.split(",") if name]
+def expand(methods: Sequence[str]) -> list[str]:
+    """Names of methods, with `all` replaced by every method in both presets.
+
+    methods: names, or lists of names separated by commas.
+    """
+    names = [name for part in methods for name in part.split(",") if name]
     if "all" in names:
-        names = [f"{name}:{preset}" for name, cls in registry().items() for preset in ("as_published", "recommended")
-                 if preset in cls.presets]  # fmt: skip
+        names = []
+        for name, cls in registry().items():
+            names += [f"{name}:{preset}" for preset in ("as_published", "recommended") if preset in cls.presets]
     if not names:
         raise InputError("`--method` is empty; name at least one, or `all`")
     for name in names:

@@ -1,13 +1,12 @@
-"""How a network comes by its blindspots: what it is shown, how it is trained, and whether that worked.
+"""How a network gets its blindspots: what it is trained on, how, and whether that worked.
 
 `published` keeps the numbers of SpotCheck's rows, at half the side and from fresh weights. `small` is SpotCheck-like
-only: a small network on small pictures, and training rows chosen by `focused`. Its results are not to be set beside
-the published table.
+only: a small network on small images, and training rows chosen by `choose_focused`. Its results must not be compared
+with the published table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from ..core import Array
 from ..core.errors import unknown
+from ..core.progress import Progress, silent
 from .scenes import SPLITS, Scenes, sample_scenes, sizes
 from .worlds import World
 
@@ -24,14 +24,17 @@ if TYPE_CHECKING:
     from ..train import Epoch
 
 POOL = 102_400  # scenes that focused rows are chosen from: as many as the largest published training set
-BLIND = 0.25  # at most so many positives of a blindspot are called positive by a model that is blind there
-ABLE = 0.95  # and at least so many of the rows outside are called right
+MOST_CALLED_POSITIVE = 0.25  # of the positives of a blindspot, by a model that is blind there
+LEAST_OTHER_ACCURACY = 0.95  # of such a model outside its blindspots
+STAGE = "training a small network"  # under which progress is reported
 
 
 @dataclass(frozen=True)
 class Recipe:
-    px: int
-    network: str
+    """How scenes are drawn and a network is trained on them."""
+
+    px: int  # width and height of an image
+    network: str  # a name of `errata.train.network`
     epochs: int
     batch: int
     lr: float
@@ -48,14 +51,16 @@ RECIPES = {
 
 @dataclass(frozen=True, eq=False)
 class Trained:
+    """A network with the blindspots of a world."""
+
     model: nn.Module
     history: tuple[Epoch, ...]
     splits: dict[str, Scenes]  # train and validation as labelled for training, test with the truth
 
 
 @dataclass(frozen=True)
-class Planted:
-    """What a model does where it is to be blind, and elsewhere."""
+class BlindspotRates:
+    """How often a model is right in its blindspots and elsewhere."""
 
     called_positive: tuple[float, ...]  # of each blindspot's rows, which are all positive
     rows: tuple[int, ...]  # of each blindspot
@@ -63,10 +68,12 @@ class Planted:
 
     @property
     def worked(self) -> bool:
-        return max(self.called_positive) < BLIND and self.other_accuracy > ABLE
+        """Whether the model is blind where planned, and accurate elsewhere."""
+        return max(self.called_positive) < MOST_CALLED_POSITIVE and self.other_accuracy > LEAST_OTHER_ACCURACY
 
 
 def recipe(name: str) -> Recipe:
+    """A recipe by its name."""
     if name not in RECIPES:
         raise unknown("recipe", name, RECIPES)
     return RECIPES[name]
@@ -76,21 +83,21 @@ def splits(world: World, recipe: Recipe, seed: int = 0) -> dict[str, Scenes]:
     """The three samples; blindspots are labelled 0 in all but the test."""
     n = sizes(world, recipe.scale)
     seeds = {split: len(SPLITS) * seed + i for i, split in enumerate(SPLITS)}
-    drawn = {split: sample_scenes(world, n[split], seeds[split], flip=split != "test") for split in SPLITS[1:]}
+    others = {split: sample_scenes(world, n[split], seeds[split], flip=split != "test") for split in SPLITS[1:]}
     if not recipe.inside + recipe.near:
-        return {"train": sample_scenes(world, n["train"], seeds["train"], flip=True), **drawn}
+        return {"train": sample_scenes(world, n["train"], seeds["train"], flip=True), **others}
     pool = sample_scenes(world, max(POOL, n["train"]), seeds["train"], flip=True)
-    return {"train": pool.rows(focused(pool, n["train"], recipe.inside, recipe.near)), **drawn}
+    return {"train": pool.rows(choose_focused(pool, n["train"], recipe.inside, recipe.near)), **others}
 
 
-def focused(pool: Scenes, n: int, inside: float, near: float) -> Array:
+def choose_focused(pool: Scenes, n: int, inside: float, near: float) -> Array:
     """(n,) rows of `pool`: shares from inside each blindspot and from just beside it, the others from everywhere.
 
-    A conjunction of seven features holds for one picture in 128. Freely drawn, a small network needs hours to see
-    that; shown the rows on both sides of the border, seconds. A blindspot's rows repeat where they are too few.
+    A conjunction of seven features holds for one image in 128. On rows drawn freely, a small network needs hours to
+    learn that; on rows from both sides of the border, seconds. A blindspot's rows repeat where they are too few.
     """
     rng = np.random.default_rng(pool.seed)
-    missed = misses(pool)
+    missed = count_misses(pool)
     spots = missed.shape[1]
     chosen = []
     for b in range(spots):
@@ -102,7 +109,7 @@ def focused(pool: Scenes, n: int, inside: float, near: float) -> Array:
     return np.concatenate([*chosen, rng.choice(len(pool), left, replace=left > len(pool))])
 
 
-def misses(scenes: Scenes) -> Array:
+def count_misses(scenes: Scenes) -> Array:
     """(n, B): in how many of its features each scene misses each blindspot."""
     column = {name: scenes.features[:, i] for i, name in enumerate(scenes.world.features)}
     spots = scenes.world.blindspots
@@ -115,33 +122,35 @@ def train(
     *,
     seed: int = 0,
     device: str | None = None,
-    progress: Callable[[Epoch], None] | None = None,
+    progress: Progress = silent,
 ) -> Trained:
-    """A network with the world's blindspots, and the scenes it was made from."""
+    """Train a network that has the world's blindspots; the scenes come with it."""
     from ..train import fit, network
 
-    drawn = splits(world, recipe, seed)
-    learnt, checked = drawn["train"], drawn["validation"]
+    samples = splits(world, recipe, seed)
+    training = samples["train"]
+    validation = samples["validation"]
+    progress(STAGE, 0.0)
     model = network(recipe.network, px=recipe.px, seed=seed)
     history = fit(
         model,
-        learnt.images(px=recipe.px),
-        learnt.labels,
+        training.images(px=recipe.px),
+        training.labels,
         epochs=recipe.epochs,
         batch=recipe.batch,
         lr=recipe.lr,
         device=device,
         seed=seed,
-        validation=(checked.images(px=recipe.px), checked.labels),
-        progress=progress,
+        validation=(validation.images(px=recipe.px), validation.labels),
+        progress=lambda epoch: progress(STAGE, (epoch.number + 1) / recipe.epochs),
     )
-    return Trained(model, history, drawn)
+    return Trained(model, history, samples)
 
 
-def planted(logits: Array, test: Scenes) -> Planted:
-    """What the logits (n, 1) of the test scenes say about the blindspots."""
+def measure_blindspots(logits: Array, test: Scenes) -> BlindspotRates:
+    """How blind a model is, by its logits (n, 1) on the test scenes."""
     positive = logits[:, 0] > 0
     outside = ~test.blindspot.any(axis=1)
     called = tuple(float(positive[rows].mean()) for rows in test.blindspot.T)
     right = (positive == test.truth)[outside]
-    return Planted(called, tuple(int(rows.sum()) for rows in test.blindspot.T), float(right.mean()))
+    return BlindspotRates(called, tuple(int(rows.sum()) for rows in test.blindspot.T), float(right.mean()))

@@ -1,7 +1,7 @@
-"""The SpotCheck exam: models with planted blindspots, and how many of them each method finds.
+"""The SpotCheck benchmark: models with planted blindspots, and how many of them each method finds.
 
-Two stages, each resumable from the files it wrote: `prepare` trains one model a world and keeps what it does
-on positive test pictures; `judge` runs one method on one world. The table is made from those files alone.
+Two stages, each resumed from the files it wrote: `prepare` trains one model a world and stores its outputs on
+positive test images; `judge` runs one method on one world. The table is computed from those files alone.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,30 +17,29 @@ import numpy as np
 
 from ..core import Array, Evaluation, InputError
 from ..core.membership import fold, standing_out
+from ..core.progress import Progress, silent
 from ..inputs.influence import REPRESENTATION, SOURCE, HeadInfluence, InfluenceOptions
 from ..slicers import make
 from ..workflow import options_of
 from . import metrics
-from .files import hold_one_exam, write, write_npz
-from .recipes import RECIPES, Recipe, planted, splits
+from .recipes import RECIPES, Recipe, measure_blindspots, splits
+from .results import check_same_benchmark, write, write_npz
 from .scenes import Scenes, World, sample_world
 
 ATTEMPTS = 20  # worlds tried before one configuration is given up
 PAINT_ROWS = 2000
 
-Progress = Callable[[str, float], None]
-
 
 @dataclass(frozen=True)
-class Exam:
-    """What is asked. The same exam gives the same table, but for its seconds."""
+class SpotCheckBenchmark:
+    """What every method is measured on. The same benchmark gives the same table, but for its seconds."""
 
-    scale: str = "small"
-    configs: int = 4
+    scale: str = "small"  # a name of RECIPES
+    configs: int = 4  # worlds
     seed: int = 0
-    px: int | None = None  # other than the recipe's: a SpotCheck-like exam
+    px: int | None = None  # other than the recipe's: a SpotCheck-like benchmark
     device: str = "cpu"
-    jobs: int = 1
+    jobs: int = 1  # processes
 
     def __post_init__(self) -> None:
         if self.scale not in RECIPES:
@@ -50,27 +49,31 @@ class Exam:
 
     @property
     def recipe(self) -> Recipe:
+        """How models are trained at this scale."""
         return RECIPES[self.scale]
 
     @property
     def size(self) -> int:
+        """Width and height of an image in pixels."""
         return self.px or self.recipe.px
 
     @property
     def name(self) -> str:
         """Only the published size and network may be called SpotCheck."""
-        like = "" if self.size == 224 and self.recipe.network == "resnet18" else "-like"
-        return f"SpotCheck{like}, {self.size} px, {self.recipe.network}"
+        name = "SpotCheck-like"
+        if self.size == 224 and self.recipe.network == "resnet18":
+            name = "SpotCheck"
+        return f"{name}, {self.size} px, {self.recipe.network}"
 
 
 @dataclass(frozen=True)
-class Judged:
+class MethodResult:
     """One method on one world."""
 
     method: str
-    dr: float | None
-    fdr: float | None
-    fdr_prefix: float | None
+    dr: float | None  # discovery rate
+    fdr: float | None  # false discovery rate
+    fdr_prefix: float | None  # that of the first hypotheses up to the one that completes the discovery
     hypotheses: int
     coherence: float | None
     representation: str
@@ -78,54 +81,57 @@ class Judged:
 
 
 def run(
-    exam: Exam,
+    benchmark: SpotCheckBenchmark,
     methods: Sequence[str],
     folder: Path,
     *,
     options: dict[str, dict[str, Any]] | None = None,
     rule: metrics.Rule | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> list[dict[str, Any]]:
-    """Prepare what is missing, judge what is missing, and return the rows of the table."""
-    tell = progress or (lambda what, share: None)
+    """Prepare what is missing, judge what is missing, and return the rows of the table.
+
+    options: of methods, by their names with or without a preset. rule: when a blindspot counts as discovered.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    _same_exam(exam, folder)
-    steps = exam.configs * 2
-    for i in range(exam.configs):
-        tell(f"world {i + 1} of {exam.configs}", i / steps)
-        prepare(exam, i, folder)
-    asked = [(i, method) for i in range(exam.configs) for method in methods]
-    for done, _ in enumerate(_each(exam.jobs, _judge_files, [(folder, i, m, options or {}, rule) for i, m in asked])):
-        i, method = asked[done]
-        tell(f"{method}, world {i + 1}", (exam.configs + exam.configs * done / len(asked)) / steps)
-    return table(exam, methods, folder, options or {})
+    _check_folder(benchmark, folder)
+    steps = benchmark.configs * 2
+    for i in range(benchmark.configs):
+        progress(f"world {i + 1} of {benchmark.configs}", i / steps)
+        prepare(benchmark, i, folder)
+    tasks = [(folder, i, method, options or {}, rule) for i in range(benchmark.configs) for method in methods]
+    for done, _ in enumerate(_run_each(benchmark.jobs, _judge_files, tasks)):
+        _, i, method, _, _ = tasks[done]
+        share = (1 + done / len(tasks)) / 2  # the first half were the models
+        progress(f"{method}, world {i + 1}", share)
+    return summarise(benchmark, methods, folder)
 
 
-def _same_exam(exam: Exam, folder: Path) -> None:
-    """A folder holds the files of one exam; its number of worlds may grow."""
-    facts = {name: value for name, value in asdict(exam).items() if name not in ("configs", "jobs", "device")}
-    hold_one_exam(folder / "exam.json", json.dumps(facts))
+def _check_folder(benchmark: SpotCheckBenchmark, folder: Path) -> None:
+    """A folder holds the files of one benchmark; its number of worlds may grow."""
+    facts = {name: value for name, value in asdict(benchmark).items() if name not in ("configs", "jobs", "device")}
+    check_same_benchmark(folder / "exam.json", json.dumps(facts))
 
 
-def _each(jobs: int, function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Iterable[Any]:
+def _run_each(jobs: int, function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Iterable[Any]:
     """In this process, or in several; in order either way."""
     if jobs == 1:
-        return (function(*given) for given in arguments)
+        return (function(*values) for values in arguments)
     from joblib import Parallel, delayed
 
     workers = Parallel(n_jobs=jobs, return_as="generator")
-    results: Iterable[Any] = workers(delayed(function)(*given) for given in arguments)
+    results: Iterable[Any] = workers(delayed(function)(*values) for values in arguments)
     return results
 
 
-def prepare(exam: Exam, i: int, folder: Path) -> None:
+def prepare(benchmark: SpotCheckBenchmark, i: int, folder: Path) -> None:
     """Train world i until its model has its blindspots and is otherwise accurate; worlds that fail are replaced."""
     path = folder / f"world-{i:03d}.npz"
     if path.exists():
         return
     for attempt in range(ATTEMPTS):
-        seed = int(np.random.SeedSequence([exam.seed, i, attempt]).generate_state(1)[0])
-        arrays, facts = trained_world(exam, sample_world(seed))
+        seed = int(np.random.SeedSequence([benchmark.seed, i, attempt]).generate_state(1)[0])
+        arrays, facts = train_world(benchmark, sample_world(seed))
         if facts["worked"]:
             facts = {**facts, "seed": seed, "replaced": attempt}
             write_npz(path, {**arrays, "facts": np.array(json.dumps(facts))})
@@ -133,48 +139,50 @@ def prepare(exam: Exam, i: int, folder: Path) -> None:
     raise InputError(f"no model of world {i} had its blindspots in {ATTEMPTS} attempts; train longer or on more rows")
 
 
-def trained_world(exam: Exam, world: World) -> tuple[dict[str, Array], dict[str, Any]]:
-    """What the trained model does on positive test pictures, and whether it is as blind as planted."""
+def train_world(benchmark: SpotCheckBenchmark, world: World) -> tuple[dict[str, Array], dict[str, Any]]:
+    """Outputs of the trained model on positive test images, and whether it is as blind as planted."""
     from ..train import fit, network, outputs
 
-    recipe = exam.recipe
-    drawn = splits(world, recipe)
-    train, test = drawn["train"], drawn["test"]
-    model = network(recipe.network, px=exam.size, seed=world.seed % 2**31)
-    shown = pictures(train, exam)
+    recipe = benchmark.recipe
+    samples = splits(world, recipe)
+    train = samples["train"]
+    test = samples["test"]
+    model = network(recipe.network, px=benchmark.size, seed=world.seed % 2**31)
+    images = paint_images(train, benchmark)
     fit(
         model,
-        shown,
+        images,
         train.labels,
         epochs=recipe.epochs,
         batch=recipe.batch,
         lr=recipe.lr,
-        device=exam.device,
+        device=benchmark.device,
         seed=world.seed % 2**31,
     )
-    logits, penultimate = outputs(model, pictures(test, exam), device=exam.device)
-    found = planted(logits, test)
+    logits, penultimate = outputs(model, paint_images(test, benchmark), device=benchmark.device)
+    outcome = measure_blindspots(logits, test)
     positive = test.truth == 1
+    influence = _fit_influence(model, images, benchmark)
     arrays = {
         "logits": logits[positive, 0],
         "penultimate": penultimate[positive].astype(np.float16),
-        "influence": _influence(model, shown, exam).transform(_positives(logits[positive, 0], penultimate[positive])),
+        "influence": influence.transform(_positives(logits[positive, 0], penultimate[positive])),
         "blindspot": test.blindspot[positive],
     }
-    return arrays, {**asdict(found), "worked": found.worked, "features": world.n_features}
+    return arrays, {**asdict(outcome), "worked": outcome.worked, "features": world.n_features}
 
 
-def _influence(model: Any, train: Array, exam: Exam) -> HeadInfluence:
-    """Of the last layer, from training pictures: what InfEmbed's own replication used."""
+def _fit_influence(model: Any, train: Array, benchmark: SpotCheckBenchmark) -> HeadInfluence:
+    """Of the last layer, from training images: what InfEmbed's own replication used."""
     from ..train import outputs
 
-    options = InfluenceOptions(seed=exam.seed)
-    logits, penultimate = outputs(model, train[options.choose_rows(len(train))], device=exam.device)
+    options = InfluenceOptions(seed=benchmark.seed)
+    logits, penultimate = outputs(model, train[options.choose_rows(len(train))], device=benchmark.device)
     return HeadInfluence.fit(_positives(logits[:, 0], penultimate), options)  # labels do not bend the loss
 
 
 def _positives(logits: Array, penultimate: Array) -> Evaluation:
-    """What a model says of pictures with a square."""
+    """The evaluation of images with a square."""
     return Evaluation(
         labels=np.ones(len(logits), dtype=np.int64),
         probs=1 / (1 + np.exp(-logits.astype(np.float64))),
@@ -182,21 +190,17 @@ def _positives(logits: Array, penultimate: Array) -> Evaluation:
     )
 
 
-def pictures(scenes: Scenes, exam: Exam) -> Array:
-    """(n, px, px, 3) uint8, painted by several processes where asked."""
+def paint_images(scenes: Scenes, benchmark: SpotCheckBenchmark) -> Array:
+    """(n, px, px, 3) uint8, painted by `jobs` processes."""
     parts = [np.arange(start, min(start + PAINT_ROWS, len(scenes))) for start in range(0, len(scenes), PAINT_ROWS)]
-    painted = _each(exam.jobs, _painted, [(scenes.rows(part), exam.size) for part in parts])
-    out = np.empty((len(scenes), exam.size, exam.size, 3), dtype=np.uint8)
+    painted = _run_each(benchmark.jobs, Scenes.images, [(scenes.rows(part), None, benchmark.size) for part in parts])
+    out = np.empty((len(scenes), benchmark.size, benchmark.size, 3), dtype=np.uint8)
     for part, images in zip(parts, painted, strict=True):
         out[part] = images
     return out
 
 
-def _painted(scenes: Scenes, px: int) -> Array:
-    return scenes.images(None, px)
-
-
-def evaluation_of(path: Path) -> tuple[Evaluation, Array]:
+def read_world(path: Path) -> tuple[Evaluation, Array]:
     """The evaluation of a prepared world, and its true blindspots (n, B)."""
     with np.load(path, allow_pickle=False) as arrays:
         X = arrays["penultimate"].astype(np.float32)
@@ -207,7 +211,8 @@ def evaluation_of(path: Path) -> tuple[Evaluation, Array]:
         return evaluation, arrays["blindspot"]
 
 
-def facts_of(path: Path) -> dict[str, Any]:
+def read_facts(path: Path) -> dict[str, Any]:
+    """What is known of a prepared world: its seed, how blind its model is, how many worlds it replaced."""
     with np.load(path, allow_pickle=False) as arrays:
         facts: dict[str, Any] = json.loads(str(arrays["facts"]))
     return facts
@@ -217,38 +222,43 @@ def _judge_files(
     folder: Path, i: int, method: str, options: dict[str, dict[str, Any]], rule: metrics.Rule | None
 ) -> None:
     """Judge one method on one prepared world, unless its file says it was done with these options."""
-    given = options_of(method, options)
+    own = options_of(method, options)
     path = folder / f"judged-{i:03d}-{method.replace(':', '-')}.json"
-    if path.exists() and json.loads(path.read_text())["options"] == given:
+    if path.exists() and json.loads(path.read_text())["options"] == own:
         return
-    evaluation, blindspots = evaluation_of(folder / f"world-{i:03d}.npz")
-    judged = judge(method, evaluation, blindspots, given, rule)
-    write(path, json.dumps({"options": given, **asdict(judged)}).encode())
+    evaluation, blindspots = read_world(folder / f"world-{i:03d}.npz")
+    result = judge(method, evaluation, blindspots, own, rule)
+    write(path, json.dumps({"options": own, **asdict(result)}).encode())
 
 
 def judge(
     method: str, evaluation: Evaluation, blindspots: Array, options: dict[str, Any], rule: metrics.Rule | None = None
-) -> Judged:
+) -> MethodResult:
     """Fit on the positive test rows, as published, and compare the hard sets with the planted blindspots."""
     rule = rule or metrics.Rule()
     start = time.perf_counter()
     slicer = make(method, options=options).fit(evaluation)
     h = slicer.membership(evaluation) >= slicer.thresholds_
     seconds = time.perf_counter() - start
-    published = method.endswith(":as_published")
-    h = by_importance(h, evaluation) if published else screened(h, evaluation)
+    if method.endswith(":as_published"):
+        h = sort_by_importance(h, evaluation)
+    else:
+        h = screen(h, evaluation)
     rates = metrics.discovery(h, blindspots, rule)
-    prefix = metrics.discovery(
-        h, blindspots, metrics.Rule(rule.precision, rule.recall, rule.top, rule.strict, "prefix")
-    )
-    used = getattr(slicer, "representation_", None)
-    X = np.asarray(evaluation.representations["penultimate"], dtype=np.float64)
     top = h[:, : rule.top]
-    close = metrics.coherence(top, X)
-    return Judged(method, rates.dr, rates.fdr, prefix.fdr, int(top.any(axis=0).sum()), close, used or "none", seconds)
+    return MethodResult(
+        method=method,
+        dr=rates.dr,
+        fdr=rates.fdr,
+        fdr_prefix=metrics.discovery(h, blindspots, replace(rule, fdr_scope="prefix")).fdr,
+        hypotheses=int(top.any(axis=0).sum()),
+        coherence=metrics.coherence(top, np.asarray(evaluation.representations["penultimate"], dtype=np.float64)),
+        representation=getattr(slicer, "representation_", None) or "none",
+        seconds=seconds,
+    )
 
 
-def by_importance(h: Array, evaluation: Evaluation) -> Array:
+def sort_by_importance(h: Array, evaluation: Evaluation) -> Array:
     """(n, s) the same sets, ordered by number of errors times error rate."""
     wrong = evaluation.errors
     assert wrong is not None
@@ -256,27 +266,29 @@ def by_importance(h: Array, evaluation: Evaluation) -> Array:
     return h[:, np.argsort(-errors * errors / np.maximum(h.sum(axis=0), 1), kind="stable")]
 
 
-def screened(h: Array, evaluation: Evaluation) -> Array:
-    """(n, s) what an audit would go on to test: sets that stand out, near-duplicates folded, in order of importance."""
+def screen(h: Array, evaluation: Evaluation) -> Array:
+    """(n, s) what an audit would then test: sets that stand out, near-duplicates merged, in order of importance."""
     assert evaluation.errors is not None
-    h = by_importance(h[:, standing_out(h, evaluation.errors.astype(np.float64))], evaluation)
+    h = sort_by_importance(h[:, standing_out(h, evaluation.errors.astype(np.float64))], evaluation)
     return h[:, fold(h, np.arange(h.shape[1]))]
 
 
-def table(exam: Exam, methods: Sequence[str], folder: Path, options: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+def summarise(benchmark: SpotCheckBenchmark, methods: Sequence[str], folder: Path) -> list[dict[str, Any]]:
     """One row a method: means over worlds with standard errors."""
-    replaced = sum(facts_of(folder / f"world-{i:03d}.npz")["replaced"] for i in range(exam.configs))
+    replaced = sum(read_facts(folder / f"world-{i:03d}.npz")["replaced"] for i in range(benchmark.configs))
     rows = []
     for method in methods:
         name, _, preset = method.partition(":")
-        files = [folder / f"judged-{i:03d}-{method.replace(':', '-')}.json" for i in range(exam.configs)]
-        judged = [json.loads(path.read_text()) for path in files]
-        row: dict[str, Any] = {"method": name, "preset": preset or "recommended", "configs": exam.configs}
+        files = [folder / f"judged-{i:03d}-{method.replace(':', '-')}.json" for i in range(benchmark.configs)]
+        results = [json.loads(path.read_text()) for path in files]
+        row: dict[str, Any] = {"method": name, "preset": preset or "recommended", "configs": benchmark.configs}
         for key in ("dr", "fdr", "fdr_prefix", "hypotheses", "coherence"):
-            row[key], error = metrics.mean_and_error([one[key] for one in judged])
+            row[key], error = metrics.mean_and_error([result[key] for result in results])
             if key in ("dr", "fdr", "fdr_prefix"):
                 row[f"{key}_se"] = error
-        row["seconds"] = float(np.mean([one["seconds"] for one in judged]))
-        row["representation"], row["replaced"], row["exam"] = judged[0]["representation"], replaced, exam.name
+        row["seconds"] = float(np.mean([result["seconds"] for result in results]))
+        row["representation"] = results[0]["representation"]
+        row["replaced"] = replaced
+        row["exam"] = benchmark.name
         rows.append(row)
     return rows

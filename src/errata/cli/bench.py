@@ -10,9 +10,9 @@ import typer
 
 from ..bench import settings as slice_settings
 from ..bench import tables
-from ..bench.files import check_json, write_rows
 from ..bench.methods import expand
 from ..bench.metrics import mean_and_error
+from ..bench.results import check_json, write_rows
 from ..core import InputError, require
 from ..core.errors import unknown
 from ..report.progress_bars import progress_bar
@@ -55,18 +55,18 @@ def spotcheck(
     as_json: Json = None,
 ) -> None:
     """Models with planted blindspots: how many does each method find?"""
-    from ..bench.spotcheck import Exam, run
+    from ..bench.spotcheck import SpotCheckBenchmark, run
 
-    exam = Exam(scale, configs, seed, size, device, jobs)
+    benchmark = SpotCheckBenchmark(scale, configs, seed, size, device, jobs)
     methods = expand(method)
     options = read_options(methods, sets, [])
     check_methods(methods, options, seed)
     check_json(as_json)
     require("torch", "torch")
-    folder = output or RESULTS / f"spotcheck-{scale}-{exam.size}px-seed{seed}"
+    folder = output or RESULTS / f"spotcheck-{scale}-{benchmark.size}px-seed{seed}"
     with progress_bar() as progress:
-        rows = run(exam, methods, folder, options=options, progress=progress)
-    typer.echo(f"{exam.name}; {configs} worlds, {rows[0]['replaced']} replaced; seed {seed}")
+        rows = run(benchmark, methods, folder, options=options, progress=progress)
+    typer.echo(f"{benchmark.name}; {configs} worlds, {rows[0]['replaced']} replaced; seed {seed}")
     typer.echo(spotcheck_table(rows))
     write_rows(as_json, rows)
 
@@ -137,14 +137,14 @@ def settings(
         table = read_table(source, target, attribute, rows, folder / "cache", positive)
         size = n or min(SETTING_ROWS, len(table) // 2)
         attributes = _attributes(table) if source == "cifar10" else {}
-        plan = slice_settings.Plan(
+        benchmark = slice_settings.SettingsBenchmark(
             size, keep, tries, seed=seed, own=not foreign, strengths=STRENGTHS, attributes=attributes
         )
         train = trainer(table, model, epochs)
         results = slice_settings.run(
-            table, kinds, methods, folder, plan=plan, train=train, options=options, progress=progress
+            table, kinds, methods, folder, benchmark=benchmark, train=train, options=options, progress=progress
         )
-    typer.echo(f"{table.name}, {model} models; {plan.n:,} rows a setting; seed {seed}")
+    typer.echo(f"{table.name}, {model} models; {benchmark.n:,} rows a setting; seed {seed}")
     typer.echo(settings_table(results, kinds))
     write_rows(as_json, results)
 

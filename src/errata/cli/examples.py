@@ -55,13 +55,8 @@ def scenes(seed: int, progress: Progress) -> Example:
 
     seed += WORLD
     recipe, world = RECIPES["small"], sample_world(seed)
-
-    def tell(epochs: int) -> None:
-        progress("training a small network", epochs / recipe.epochs)
-
     with _one_thread(torch):
-        tell(0)
-        trained = train(world, recipe, seed=seed, progress=lambda epoch: tell(epoch.number + 1))
+        trained = train(world, recipe, seed=seed, progress=progress)
         test = trained.splits["test"]
         images = test.images(px=recipe.px)
         logits, penultimate = outputs(trained.model, images)
