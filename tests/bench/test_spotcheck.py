@@ -140,10 +140,10 @@ def test_all_is_every_method_in_both_presets():
         (["--method", ","], "`--method` is empty"),
         (["--method", "gmm", "--set", "gmm.components"], "`--set` takes METHOD.KEY=VALUE"),
         (["--method", "gmm", "--set", "domino.slices=3"], "unknown method in an option `domino`"),
-        (["--method", "gmm", "--json", "nowhere/rows.json"], "there is no folder `nowhere`"),
+        (["--method", "gmm", "--json", "nowhere/rows.json"], "the folder `nowhere` does not exist"),
     ],
 )
-def test_bad_exams_are_one_sentence(words, sentence, monkeypatch, capsys, tmp_path):
+def test_bad_benchmarks_are_one_sentence(words, sentence, monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["errata", "bench", "spotcheck", *words])
     with pytest.raises(SystemExit) as stop:
