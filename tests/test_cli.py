@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,9 +19,10 @@ import pytest
 
 import errata
 from errata.bench.recipes import RECIPES
-from errata.cli import app as cli
 from errata.cli import demo
 from errata.report import progress_bars as bars_module
+from support.command import Done
+from support.command import run as run_command
 
 N, D = 1000, 4
 SLICE_KEYS = {"id", "method", "name", "verdict", "threshold", "discover", "confirm", "beyond", "explained_by",
@@ -29,31 +30,16 @@ SLICE_KEYS = {"id", "method", "name", "verdict", "threshold", "discover", "confi
 CONFIRM_KEYS = {"n", "error_rate", "gap", "gap_in_class", "interval", "p_value", "q_value"}
 
 
-class Done(NamedTuple):
-    code: Any
-    out: str
-    err: str
-
-
 Run = Callable[..., Done]
 
 
-def _run(capsys: pytest.CaptureFixture[str], *words: object) -> Done:
-    capsys.readouterr()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["errata", *map(str, words)])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-    said = capsys.readouterr()
-    return Done(stop.value.code, said.out, said.err)
-
-
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
+def run() -> Run:
     """Draws no map unless asked: most of an audit's time would be that."""
 
     def quick(*words: object) -> Done:
-        return _run(capsys, *words, *(["--no-map"] if words[:1] == ("audit",) and "--map" not in words else []))
+        plain = words[:1] == ("audit",) and "--map" not in words
+        return run_command(*words, *(["--no-map"] if plain else []))
 
     return quick
 
@@ -88,12 +74,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def audit(data: Path) -> Path:
     """A saved audit of x.npz with four methods, made by the command."""
-    words = ["audit", str(data / "x.npz"), "-o", str(data / "one" / "audit"), "--method", "spotlight,gmm"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["errata", *words, "--method", "confusion", "--method", "high-loss"])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-    assert stop.value.code == 0
+    words = ["audit", data / "x.npz", "-o", data / "one" / "audit", "--method", "spotlight,gmm"]
+    assert run_command(*words, "--method", "confusion", "--method", "high-loss").code == 0
     return data / "one" / "audit"
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import pytest
 import errata
 from errata import Evaluation, Source
 from errata.core import InputError, Prompt
+from support.command import run
 
 HARD = 0.7  # errors in the planted slice; elsewhere .08
 
@@ -222,10 +221,6 @@ def write(rows: Evaluation, path: Path) -> Path:
     return path
 
 
-def run(*words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "errata", *map(str, words)], capture_output=True, text=True)
-
-
 @pytest.fixture(scope="module")
 def folder(found, tmp_path_factory) -> Path:
     audit, apart = found
@@ -241,14 +236,14 @@ def folder(found, tmp_path_factory) -> Path:
 def test_a_plan_is_a_table_that_anybody_can_read(folder, found, tmp_path, kind, rows):
     more = ["--per-class", 30] if kind == "select" else ["--factor", 4]
     done = run("plan", kind, folder / "audit", folder / "pool.npz", "-o", tmp_path / "plan.parquet", *more)
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     table, plan = pd.read_parquet(tmp_path / "plan.parquet"), errata.store.load_plan(tmp_path / "plan.parquet")
     pool = world(3000, 2)
     direct = errata.plan_selection(found[0], pool, 30) if rows else errata.plan_weights(found[0], pool, 4)
     assert table["id"].tolist() == plan.ids.tolist() == direct.ids.tolist()
     assert table["weight"].tolist() == plan.weights.tolist() == direct.weights.tolist()
     assert plan.to_json() == direct.to_json()
-    assert done.stdout.splitlines() == [plan.why, str(tmp_path / "plan.parquet")]
+    assert done.out.splitlines() == [plan.why, str(tmp_path / "plan.parquet")]
 
 
 def test_pictures_to_draw_are_a_table_too(tmp_path):
@@ -273,11 +268,11 @@ def test_what_is_no_plan_is_refused(tmp_path):
 
 def test_the_command_says_what_another_model_changed(folder, found, tmp_path):
     done = run("recheck", folder / "audit", folder / "before.npz", folder / "after.npz", "-o", tmp_path / "seen.json")
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     written = json.loads((tmp_path / "seen.json").read_text())
     audit, apart = found
     assert written == json.loads(json.dumps(errata.recheck(audit, apart, again(apart, 0.08)).to_json()))
-    line = next(line for line in done.stdout.splitlines() if " s1 " in f" {line}")
+    line = next(line for line in done.out.splitlines() if " s1 " in f" {line}")
     assert "better" in line
     assert f"{100 * written['changes'][2]['before_rate']:.1f}%" in line
 
@@ -295,7 +290,7 @@ def test_bad_words_are_one_sentence_and_write_nothing(folder, tmp_path):
         (["recheck", folder / "audit", folder / "before.npz", folder / "pool.npz"], "measured on the same rows"),
     ):
         done = run(*words)
-        assert done.returncode == 2
-        assert said in done.stderr
-        assert len(done.stderr.splitlines()) == 1
+        assert done.code == 2
+        assert said in done.err
+        assert len(done.err.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
