@@ -176,7 +176,7 @@ def planted(bridge: Bridge, X: Array, y: Array, pair: tuple[str, str], seed: int
 
 
 def judged(found: errata.Slice, pair: tuple[str, str]) -> tuple[bool, bool, bool]:
-    data = next(e.data for e in found.explanations if e.kind == "captions")
+    data = next(e.to_json() for e in found.explanations if e.kind == "captions")
     right = [row["text"].endswith(f" {pair[found.rule['scope']['label']]}") for row in data["hard"]]
     more = bool(right) and data["hard"][0]["matches"]["interval"][0] > data["class_rate"]["error_rate"]
     return any(right[:1]), any(right[:2]), more

@@ -202,7 +202,7 @@ def chosen(world: World, way: str) -> Array:
 def sides(world: World) -> Iterator[tuple[int, errata.Slice, dict[str, Any]]]:
     """Of each direction in the bridge's space: the superclass, the slice, its captions."""
     for found in world.audit("bridge").slices:
-        yield found.rule["scope"]["label"], found, next(e.data for e in found.explanations if e.kind == "captions")
+        yield found.rule["scope"]["label"], found, next(e.to_json() for e in found.explanations if e.kind == "captions")
 
 
 def captions(worlds: Sequence[World]) -> None:

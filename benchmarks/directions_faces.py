@@ -213,7 +213,7 @@ def captioned(world: World, space: str) -> Iterator[tuple[int, dict[str, Any]]]:
         found = Slice(f"s{j}", slicer.name, "", "not confirmed", cut, rule, weights[:, j], column=j)
         view = View(found, both, found.members, (both.labels == label) & ~found.members, searched)
         direction = Direction.of(found, slicer.to_state().arrays)
-        yield label, dict(caption_slice(view, candidates, direction).data)
+        yield label, caption_slice(view, candidates, direction).to_json()
 
 
 def upweight(worlds: Sequence[World]) -> bool:

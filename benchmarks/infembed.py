@@ -30,6 +30,7 @@ from errata import Evaluation
 from errata.bench.tables import data_folder, decoded
 from errata.core.progress import silent
 from errata.core.split import discover_mask
+from errata.explain.training_rows import TrainingRow
 from errata.inputs.influence.head import SOURCE, HeadInfluence, InfluenceOptions
 from errata.slicers.infembed.rule import InfembedRule
 from errata.slicers.infembed.slicer import Infembed
@@ -72,8 +73,8 @@ def commonest(evaluation: Evaluation, classes: Array, count: int = 1) -> str:
     return ", ".join(f"{evaluation.class_name(int(values[j]))} {counts[j] / len(classes):.2f}" for j in best)
 
 
-def ids(found: list[dict[str, Any]]) -> Array:
-    return np.array([row["id"] for row in found], dtype=np.int64)
+def ids(rows: Sequence[TrainingRow]) -> Array:
+    return np.array([row.id for row in rows], dtype=np.int64)
 
 
 def relative(train: Evaluation) -> Evaluation:

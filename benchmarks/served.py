@@ -23,7 +23,8 @@ import uvicorn
 from PIL import Image
 
 from errata import workflow
-from errata.core import Audit, Evaluation, Explanation
+from errata.core import Audit, Evaluation
+from errata.explain.map import RowMap
 from errata.inputs.media import ImageBytes, Texts
 
 DARK = 0.15  # of the rows, wrong four times in six; the others are wrong once in twenty
@@ -85,7 +86,7 @@ def mapped(audit: Audit) -> Audit:
     low, high = xy.min(axis=0), xy.max(axis=0)
     places = np.round((2 * (xy - low) / (high - low) - 1) * 32_767).astype("<i2")
     data = {"representation": "features", "n": len(places), "xy": b64encode(places.tobytes()).decode()}
-    return replace(audit, explanations=(*audit.explanations, Explanation("map", data)))
+    return replace(audit, explanations=(*audit.explanations, RowMap.from_json(data)))
 
 
 def tiled(audit: Audit, times: int) -> Audit:

@@ -54,7 +54,7 @@ def test_news_in_words():
         class_names=("world", "sport", "business", "sci/tech"),
     )
     audit = errata.audit(ev, options={"spotlight": {"size": 0.05}})
-    kinds = {e.kind: e.data for e in audit.slices[0].explanations}
+    kinds = {e.kind: e.to_json() for e in audit.slices[0].explanations}
     assert kinds["tokens"]["rows"]
     assert kinds["tokens"]["length"]["slice"] > 0
 

@@ -26,7 +26,7 @@ from .core.membership import OVERLAP, jaccard
 from .core.progress import Progress, silent
 from .core.same_rows import count_same_rows
 from .core.split import discover_mask
-from .explain import draw_map
+from .explain import draw_map, restore_explanation
 from .explain import explain as explain_audit
 from .inputs import read
 from .inputs.influence import REPRESENTATION as INFLUENCE
@@ -164,7 +164,7 @@ def add_map(audit: Audit, *, seed: int = 0, progress: Progress = silent) -> Audi
     """Return the audit with a map of its rows, where it has none and has a representation to draw one from."""
     if any(explanation.kind == "map" for explanation in audit.explanations) or not audit.evaluation.representations:
         return audit
-    return draw_map(audit, seed=seed, progress=lambda share: progress("map", share))
+    return draw_map(audit, seed=seed, progress=progress)
 
 
 def default_methods(evaluation: Evaluation, options: Options) -> Sequence[str]:
@@ -209,7 +209,7 @@ def load(folder: str | Path) -> Audit:
     >>> len(errata.load(folder).slices) == len(audit.slices)
     True
     """
-    return store.load(folder, restore, read)
+    return store.load(folder, restore, restore_explanation, read)
 
 
 def save(audit: Audit, folder: str | Path) -> Path:

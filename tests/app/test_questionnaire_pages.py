@@ -38,7 +38,7 @@ def both(audit: Audit, tmp_path: Path) -> Iterator[tuple[Records, Ask]]:
 
 
 def features(audit: Audit, slice: int = 0) -> list[str]:
-    told = next(one.data for one in audit.slices[slice].explanations if one.kind == "path")
+    told = next(one.to_json() for one in audit.slices[slice].explanations if one.kind == "path")
     return [f"s{slice + 1} {one['name']}" for one in told["features"]]
 
 

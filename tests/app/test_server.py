@@ -37,7 +37,7 @@ def inside(loop: Any, xy: Any) -> Any:
 
 
 def places(audit: Audit) -> Any:
-    told = next(one.data for one in audit.explanations if one.kind == "map")
+    told = next(one.to_json() for one in audit.explanations if one.kind == "map")
     return np.frombuffer(b64decode(told["xy"]), "<i2").reshape(-1, 2) / 32_767
 
 

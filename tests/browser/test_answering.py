@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from errata.app.questionnaire_routes import Questionnaire
-from errata.core import Audit, Explanation
+from errata.core import Audit
+from errata.explain.features import Features
 from errata.people import questionnaire
 from errata.people.records import Records
 from served import audited, pictured
@@ -31,12 +32,12 @@ def audit() -> Audit:
     """Paths; of the first feature of the first one, what only a model can show."""
     found = audited(pictured(1000), method="barlow")
     first, *others = found.slices
-    shown = next(one.data for one in first.explanations if one.kind == "path")["features"][0]
+    shown = next(one.to_json() for one in first.explanations if one.kind == "path")["features"][0]
     views = [{"row": row["row"], "picture": PNG, "heat": PNG, "attack": PNG, "before": 1.0, "after": 2.0, "moved": 1.0}
              for row in shown["activating"]]  # fmt: skip
     taken = {"representation": "features", "radius": 1.0, "step": 0.1, "steps": 10,
              "features": [{"feature": shown["feature"], "name": shown["name"], "pictures": views}]}  # fmt: skip
-    pictured_one = replace(first, explanations=(*first.explanations, Explanation("features", taken)))
+    pictured_one = replace(first, explanations=(*first.explanations, Features.from_json(taken)))
     return replace(found, slices=(pictured_one, *others))
 
 
@@ -47,7 +48,7 @@ def home(serve: Any, audit: Audit) -> tuple[str, Records]:
 
 
 def abouts(audit: Audit) -> list[str]:
-    told = next(one.data for one in audit.slices[0].explanations if one.kind == "path")
+    told = next(one.to_json() for one in audit.slices[0].explanations if one.kind == "path")
     return [f"s1 {one['name']}" for one in told["features"]]
 
 

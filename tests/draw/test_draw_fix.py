@@ -13,9 +13,9 @@ import torch
 
 import errata
 from errata import Evaluation, Source
-from errata.core import Explanation
 from errata.draw import draw_captions
 from errata.train import fine_tune_head, network, outputs
+from support.explanations import captions
 
 PX = 16
 
@@ -37,9 +37,9 @@ def evaluated(model: Any, images: np.ndarray, labels: np.ndarray, E: np.ndarray,
 
 def captioned(audit: errata.Audit) -> errata.Audit:
     """As `texts` would: a caption on each side of every direction."""
-    rows = {"reference": "red", "hard": [{"text": "blue"}], "easy": [{"text": "green"}]}
-    told = tuple(replace(one, explanations=(*one.explanations, Explanation("captions", rows))) for one in audit.slices)
-    return replace(audit, slices=told)
+    explanation = captions("red", ["blue"], ["green"])
+    slices = [replace(slice_, explanations=(*slice_.explanations, explanation)) for slice_ in audit.slices]
+    return replace(audit, slices=tuple(slices))
 
 
 def test_pictures_of_a_slice_are_drawn_learnt_and_judged(pipelines: Callable[[str], Any]) -> None:

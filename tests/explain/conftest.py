@@ -65,4 +65,4 @@ def make_audit() -> Callable[..., Audit]:
 
 @pytest.fixture
 def kinds() -> Callable[[Slice], dict[str, Any]]:
-    return lambda found: {explanation.kind: explanation.data for explanation in found.explanations}
+    return lambda found: {explanation.kind: explanation.to_json() for explanation in found.explanations}

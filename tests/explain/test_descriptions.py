@@ -28,7 +28,7 @@ def _space(seed=0):
 
 
 def _texts(explanation):
-    return [row["text"] for row in explanation.data["rows"]]
+    return [row["text"] for row in explanation.to_json()["rows"]]
 
 
 def test_the_planted_text_comes_first_and_is_measured_on_other_rows():
@@ -36,20 +36,20 @@ def test_the_planted_text_comes_first_and_is_measured_on_other_rows():
     found = describe(snow.astype(float), labels, X, CAPTIONS, chosen=discover)
     assert found.kind == "descriptions"
     assert _texts(found)[0] == "snow"
-    first = found.data["rows"][0]
+    first = found.to_json()["rows"][0]
     assert first["average_precision"] > 0.9
     assert first["base_rate"] == pytest.approx(snow[~discover].mean())
     assert first["n"] == N // 2
-    assert found.data["rows"][-1]["average_precision"] < 0.3
-    assert (found.data["majority"], found.data["representation"], found.data["of"]) == (1, "clip", 6)
-    json.dumps(found.data)
+    assert found.to_json()["rows"][-1]["average_precision"] < 0.3
+    assert (found.to_json()["majority"], found.to_json()["representation"], found.to_json()["of"]) == (1, "clip", 6)
+    json.dumps(found.to_json())
 
 
 def test_a_random_slice_is_retrieved_by_nothing():
     X, labels, snow, discover = _space()
     random = np.random.default_rng(5).permutation(snow).astype(float)
     found = describe(random, labels, X, CAPTIONS, chosen=discover)
-    assert max(row["average_precision"] - row["base_rate"] for row in found.data["rows"]) < 0.1
+    assert max(row["average_precision"] - row["base_rate"] for row in found.to_json()["rows"]) < 0.1
 
 
 def test_scores_by_hand():
@@ -57,9 +57,9 @@ def test_scores_by_hand():
     X = np.array([[3.0, 0], [0, 5], [2, 0], [0, 1]])
     labels = np.array([1, 1, 1, 0])
     found = describe(np.array([0.25, 0.75, 0, 0]), labels, X, Captions(["x", "y"], np.array([[2.0, 0], [0, 9]]), "r"))
-    scores = {row["text"]: row["score"] for row in found.data["rows"]}
+    scores = {row["text"]: row["score"] for row in found.to_json()["rows"]}
     assert scores == pytest.approx({"x": 0.25 - 2 / 3, "y": 0.75 - 1 / 3})
-    assert found.data["rows"][0]["average_precision"] is None
+    assert found.to_json()["rows"][0]["average_precision"] is None
 
 
 def test_confirm_rows_do_not_choose():
@@ -67,32 +67,33 @@ def test_confirm_rows_do_not_choose():
     elsewhere = X.copy()
     elsewhere[~discover] = np.random.default_rng(1).normal(size=((~discover).sum(), D)) + 20 * AXIS[4]
     a, b = (describe(snow.astype(float), labels, x, CAPTIONS, chosen=discover) for x in (X, elsewhere))
-    assert [row["score"] for row in a.data["rows"]] == [row["score"] for row in b.data["rows"]]
-    assert a.data["rows"][0]["average_precision"] > 2 * b.data["rows"][0]["average_precision"]
+    assert [row["score"] for row in a.to_json()["rows"]] == [row["score"] for row in b.to_json()["rows"]]
+    assert a.to_json()["rows"][0]["average_precision"] > 2 * b.to_json()["rows"][0]["average_precision"]
 
 
 def test_against_its_class_a_slice_of_cats_is_not_described_as_a_cat():
     X, labels, _, discover = _space()
     cats = (labels == 0) & (np.arange(N) % 3 == 0)
     cats_in_grass = describe(cats.astype(float), labels, X, CAPTIONS, chosen=discover)
-    assert cats_in_grass.data["majority"] == 0
-    assert max(row["score"] for row in cats_in_grass.data["rows"]) < 0.1
+    assert cats_in_grass.to_json()["majority"] == 0
+    assert max(row["score"] for row in cats_in_grass.to_json()["rows"]) < 0.1
     published = describe(cats * 1.0, labels, X, CAPTIONS, chosen=discover, reference="all positives")
     assert _texts(published)[0] == "a cat"
-    assert published.data["rows"][0]["score"] > 0.5
+    assert published.to_json()["rows"][0]["score"] > 0.5
 
 
 def test_as_many_as_asked_for():
     X, labels, snow, discover = _space()
-    assert len(describe(snow * 1.0, labels, X, CAPTIONS, chosen=discover, most=2).data["rows"]) == 2
+    assert len(describe(snow * 1.0, labels, X, CAPTIONS, chosen=discover, most=2).rows) == 2
 
 
 @pytest.mark.parametrize("weights", [np.zeros(N), np.ones(N)])
 def test_empty_and_full_slices(weights):
     X, labels, _, discover = _space()
     X[3] = 0
-    data = describe(weights, labels, X, CAPTIONS, chosen=discover).data
-    assert all(np.isfinite(row["score"]) and row["average_precision"] is None for row in data["rows"])
+    rows = describe(weights, labels, X, CAPTIONS, chosen=discover).rows
+    assert rows
+    assert all(np.isfinite(row.score) and row.retrieval.average_precision is None for row in rows)
 
 
 def test_what_does_not_fit_is_refused():
@@ -119,8 +120,10 @@ def test_every_slice_of_an_audit_is_described(make_audit, kinds):
     grass = (evaluation.labels == 0) & (np.arange(N) % 3 == 0)
     audit = explain(make_audit(evaluation, snow, grass, discover=discover), texts=CAPTIONS)
     first, second = (kinds(found)["descriptions"] for found in audit.slices)
+    X = evaluation.representations["clip"]
+    described = describe(snow * 1.0, evaluation.labels, X, CAPTIONS, chosen=discover)
     assert first == {
-        **describe(snow * 1.0, evaluation.labels, evaluation.representations["clip"], CAPTIONS, chosen=discover).data,
+        **described.to_json(),
         "chosen_on": "discover", "measured_on": "confirm", "class": "dog",
     }  # fmt: skip
     assert first["rows"][0]["text"] == "snow"
@@ -145,7 +148,7 @@ def test_few_members_to_choose_from_are_said(make_audit, kinds):
     data = kinds(explain(make_audit(evaluation, snow, discover=hidden), texts=CAPTIONS).slices[0])["descriptions"]
     assert (data["chosen_on"], data["measured_on"], data["rows"][0]["n"]) == ("all", "confirm", (~hidden).sum())
     by_all = describe(snow * 1.0, evaluation.labels, evaluation.representations["clip"], CAPTIONS)
-    assert [row["score"] for row in data["rows"]] == [row["score"] for row in by_all.data["rows"]]
+    assert [row["score"] for row in data["rows"]] == [row["score"] for row in by_all.to_json()["rows"]]
 
 
 def test_each_label_of_a_multi_label_audit_has_its_own_classes(make_audit, kinds):

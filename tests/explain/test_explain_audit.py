@@ -23,7 +23,7 @@ def _evaluation():
 
 
 def _as_text(audit):
-    return json.dumps([[e.kind, e.data] for found in audit.slices for e in found.explanations])
+    return json.dumps([[e.kind, e.to_json()] for found in audit.slices for e in found.explanations])
 
 
 def test_exemplars_hold_the_rows_they_promise(make_audit, kinds):
@@ -92,7 +92,7 @@ def test_sizes_of_slices_and_clusters_by_hand(make_audit):
     losses = np.where(MEMBERS, 2.0, 0.5)
     clusters = np.where(np.arange(N) < 20, 7, 0)
     audit = explain(make_audit(Evaluation(losses=losses), MEMBERS), clusters=clusters)
-    data = audit.explanations[0].data
+    data = audit.explanations[0].to_json()
     assert audit.explanations[0].kind == "sizes"
     assert data["overall"] == pytest.approx(0.8)
     assert [(p["n"], p["share"], p["mean_loss"]) for p in data["slices"]] == [(20, 0.2, 2.0)]

@@ -151,7 +151,7 @@ def test_each_caption_is_measured_on_confirm_rows_of_its_class(make_audit, kinds
     matched = among & (cosines >= told["cosine"])
     assert (told["n"], told["errors"]) == (matched.sum(), evaluation.errors[matched].sum())
     assert told["error_rate"] == told["errors"] / told["n"] > 0.4
-    assert told["interval"] == wilson(told["errors"], told["n"])
+    assert tuple(told["interval"]) == wilson(told["errors"], told["n"])
     assert told["covers"] == [(matched & snow).sum(), (among & snow).sum()]
     assert told["precise"] == [(matched & snow).sum(), matched.sum()]
 
@@ -162,7 +162,7 @@ def test_the_class_as_a_whole_stands_beside_it(make_audit, kinds):
     dogs = (evaluation.labels == 1) & (np.arange(N) % 2 == 1)
     whole = data["class_rate"]
     assert (whole["n"], whole["errors"]) == (dogs.sum(), evaluation.errors[dogs].sum())
-    assert whole["interval"] == wilson(whole["errors"], whole["n"])
+    assert tuple(whole["interval"]) == wilson(whole["errors"], whole["n"])
     assert data["hard"][0]["matches"]["interval"][0] > whole["interval"][1]
     assert data["easy"][0]["matches"]["interval"][1] < whole["error_rate"]
 
@@ -238,7 +238,7 @@ def test_an_audit_with_directions_is_captioned_and_shows_both_ends():
     evaluation, snow = world()
     audit = errata.audit(evaluation, methods=["directions"], texts=CAPTIONS)
     by_class = {found.rule["scope"]["label"]: found for found in audit.slices}
-    said = {e.kind: e.data for e in by_class[1].explanations}
+    said = {e.kind: e.to_json() for e in by_class[1].explanations}
     assert texts_of(said["captions"]["hard"])[:2] == ["a dog in snow", "snow"]
     assert said["captions"]["hard"][0]["matches"]["error_rate"] > 0.4
     assert "descriptions" in said
@@ -262,7 +262,7 @@ def test_without_standardising_a_caption_s_score_is_its_cosine_to_the_direction(
     )
     found = next(found for found in audit.slices if found.rule["scope"]["label"] == 1)
     normal = audit.slicers[found.slicer].directions_[found.column]
-    said = {e.kind: e.data for e in found.explanations}["captions"]
+    said = {e.kind: e.to_json() for e in found.explanations}["captions"]
     assert texts_of(said["hard"])[:2] == ["a dog in snow", "snow"]
     assert texts_of(said["easy"])[0] == "a dog on grass"
     for row in said["hard"] + said["easy"]:

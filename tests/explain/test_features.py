@@ -21,7 +21,7 @@ from errata.core import Audit, InputError, Slice  # noqa: E402
 from errata.core.progress import silent  # noqa: E402
 from errata.explain import explain  # noqa: E402
 from errata.explain.thumbnails import PX as LARGEST  # noqa: E402
-from errata.explain.thumbnails import address, overlaid, upsampled  # noqa: E402
+from errata.explain.thumbnails import address, overlaid, overlay, upsampled  # noqa: E402
 from errata.tensors import Ball, Lens  # noqa: E402
 from errata.train import fit_robust, prepared, scaled  # noqa: E402
 
@@ -107,7 +107,7 @@ def pictured(study: Study) -> Audit:
 
 
 def features_of(found: Slice) -> dict[str, Any]:
-    return dict({e.kind: e.data for e in found.explanations}["features"])
+    return dict({e.kind: e.to_json() for e in found.explanations}["features"])
 
 
 def test_the_planted_feature_is_the_first_split(study):
@@ -146,7 +146,7 @@ def test_its_attack_raises_it(study):
 def test_every_path_gets_its_pictures(study, pictured):
     assert len(pictured.slices) == len(study.audit.slices)
     for found in pictured.slices:
-        data, told = features_of(found), {e.kind: e.data for e in found.explanations}["path"]
+        data, told = features_of(found), {e.kind: e.to_json() for e in found.explanations}["path"]
         assert data["radius"] == pytest.approx(0.1 * np.sqrt(PX * PX * 3))
         assert (data["steps"], data["representation"]) == (30, "robust")
         assert data["step"] == pytest.approx(2.5 * data["radius"] / 30)
@@ -200,7 +200,7 @@ def test_slices_without_a_path_stay_as_they_are(study):
     other = {**study.first.rule, "representation": "other"}
     evaluation = study.audit.evaluation.with_representation("other", np.zeros((N, D)))
     both = replace(study.audit, evaluation=evaluation, slices=(study.first, replace(study.first, rule=other)))
-    with pytest.raises(InputError, match="paths were found in other and robust; say which"):
+    with pytest.raises(InputError, match="paths were found in other and robust; name the one"):
         errata.explain.picture_features(both, study.model, study.images, prepare=scaled)
     done = errata.explain.picture_features(
         both, study.model, study.images, prepare=scaled, representation="robust", steps=1
@@ -258,7 +258,7 @@ def test_heat_is_divided_by_its_maximum_and_nothing_is_not_drawn():
     picture = np.full((6, 8, 3), 0.5)
     assert upsampled(np.zeros((3, 3)), 6, 8) is None
     assert overlaid(picture, np.zeros((3, 4))) is None
-    assert address(None) is None
+    assert overlay(picture, np.zeros((3, 4))) is None
 
 
 def test_a_picture_shows_through_its_heat():

@@ -8,7 +8,7 @@ from sklearn.manifold import trustworthiness
 
 from errata.core import Evaluation, InputError, MissingInput
 from errata.explain import layout as placing
-from errata.explain.layout import place, thin
+from errata.explain.layout import lay_out
 
 N, D, BLOBS = 900, 20, 6
 
@@ -28,7 +28,7 @@ def _evaluation(X, ids=None):
 def world():
     """Rows of which 300 of 900 are landmarks, and where they are placed."""
     X, blob = _rows()
-    return X, blob, place(_evaluation(X), landmarks=300)
+    return X, blob, lay_out(_evaluation(X), landmarks=300)
 
 
 def _landmarks(n=N, most=300, seed=0):
@@ -61,7 +61,7 @@ def test_neighbours_are_kept(world):
 def test_rows_between_the_same_landmarks_do_not_hide_each_other():
     X, _ = _rows(400)
     X = np.concatenate([X, X[:50], X[:50]])
-    xy = place(_evaluation(X), landmarks=100)
+    xy = lay_out(_evaluation(X), landmarks=100)
     assert len(np.unique(xy, axis=0)) == len(X)
     twins = np.linalg.norm(xy[400:450] - xy[450:], axis=1)
     assert np.median(twins) < 0.05
@@ -70,7 +70,7 @@ def test_rows_between_the_same_landmarks_do_not_hide_each_other():
 def test_landmarks_stay_where_they_are_put(world, monkeypatch):
     X, _, xy = world
     monkeypatch.setattr(placing, "JITTER", 0.1)
-    shaken = place(_evaluation(X), landmarks=300)
+    shaken = lay_out(_evaluation(X), landmarks=300)
     shapes = [rows - rows.mean(axis=0) for rows in (xy[_landmarks()], shaken[_landmarks()])]
     assert np.allclose(*(shape / np.linalg.norm(shape) for shape in shapes), atol=1e-6)
     assert not np.allclose(xy[~_landmarks()], shaken[~_landmarks()], atol=0.05)
@@ -78,14 +78,14 @@ def test_landmarks_stay_where_they_are_put(world, monkeypatch):
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(world):
     X, _, xy = world
-    assert place(_evaluation(X), landmarks=300).tobytes() == xy.tobytes()
-    assert place(_evaluation(X), landmarks=300, seed=1).tobytes() != xy.tobytes()
+    assert lay_out(_evaluation(X), landmarks=300).tobytes() == xy.tobytes()
+    assert lay_out(_evaluation(X), landmarks=300, seed=1).tobytes() != xy.tobytes()
 
 
 def test_an_id_has_its_place_in_any_order_of_rows(world):
     X, _, xy = world
     order = np.random.default_rng(3).permutation(N)
-    assert np.array_equal(place(_evaluation(X[order], ids=order), landmarks=300), xy[order])
+    assert np.array_equal(lay_out(_evaluation(X[order], ids=order), landmarks=300), xy[order])
 
 
 @pytest.mark.parametrize("columns", [D, 700])  # below and beyond what the covariance is made for
@@ -93,8 +93,8 @@ def test_rows_on_disk_are_placed_as_rows_in_memory_are(tmp_path, columns, monkey
     monkeypatch.setattr(placing, "BLOCK_BYTES", 1 << 15)  # several blocks
     X, blob = _rows(300, columns)
     np.save(tmp_path / "x.npy", X)
-    mapped = place(_evaluation(np.load(tmp_path / "x.npy", mmap_mode="r")), landmarks=150)
-    assert np.array_equal(mapped, place(_evaluation(X), landmarks=150))
+    mapped = lay_out(_evaluation(np.load(tmp_path / "x.npy", mmap_mode="r")), landmarks=150)
+    assert np.array_equal(mapped, lay_out(_evaluation(X), landmarks=150))
     assert trustworthiness(X, mapped, n_neighbors=5) > 0.85
     assert len(np.unique(blob)) == BLOBS
 
@@ -115,7 +115,7 @@ def test_principal_axes_are_those_of_the_covariance(d):
 @pytest.mark.parametrize("d", [1, 2, 60])
 def test_few_rows_have_places(n, d):
     X = np.random.default_rng(n).normal(size=(n, d))
-    xy = place(_evaluation(X))
+    xy = lay_out(_evaluation(X))
     assert xy.shape == (n, 2)
     assert np.isfinite(xy).all()
     assert np.abs(xy).max() <= 1
@@ -124,109 +124,45 @@ def test_few_rows_have_places(n, d):
 
 def test_few_rows_keep_their_distances():
     X = np.random.default_rng(0).normal(size=(29, 2))
-    apart = [np.linalg.norm(rows[:, None] - rows[None], axis=2) for rows in (X, place(_evaluation(X)))]
+    apart = [np.linalg.norm(rows[:, None] - rows[None], axis=2) for rows in (X, lay_out(_evaluation(X)))]
     assert np.allclose(*(distances / distances.max() for distances in apart), atol=1e-6)
 
 
 @pytest.mark.parametrize("n", [5, 200])
 def test_rows_that_are_all_alike_lie_at_zero(n):
-    xy = place(_evaluation(np.full((n, 4), 0.1)))
+    xy = lay_out(_evaluation(np.full((n, 4), 0.1)))
     assert np.array_equal(xy, np.zeros((n, 2), dtype=np.float32))
 
 
 def test_constant_columns_change_nothing():
     X, _ = _rows(200)
     wide = np.concatenate([X, np.full((200, 5), 0.1, dtype=np.float32)], axis=1)
-    assert trustworthiness(X, place(_evaluation(wide)), n_neighbors=10) > 0.85
+    assert trustworthiness(X, lay_out(_evaluation(wide)), n_neighbors=10) > 0.85
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e90])
 def test_odd_numbers_have_places(scale):
     X = _rows(150)[0].astype(np.float64)
-    assert trustworthiness(X, place(_evaluation(X * scale)), n_neighbors=10) > 0.85
+    assert trustworthiness(X, lay_out(_evaluation(X * scale)), n_neighbors=10) > 0.85
     half = np.where(np.arange(150)[:, None] < 75, X[0], X)  # half of them equal
-    assert np.isfinite(place(_evaluation(half))).all()
-    assert np.isfinite(place(_evaluation((X > 0).astype(np.int8)))).all()
+    assert np.isfinite(lay_out(_evaluation(half))).all()
+    assert np.isfinite(lay_out(_evaluation((X > 0).astype(np.int8)))).all()
 
 
 def test_progress_grows_to_one():
-    told = []
-    place(_evaluation(_rows(300)[0]), landmarks=100, progress=told.append)
-    assert told == sorted(told)
-    assert told[-1] == 1
-    assert len(told) >= 4
+    reports = []
+    lay_out(_evaluation(_rows(300)[0]), landmarks=100, progress=lambda *report: reports.append(report))
+    assert {stage for stage, _ in reports} == {"map"}
+    shares = [share for _, share in reports]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+    assert len(shares) >= 4
 
 
 def test_mistakes_are_named():
     with pytest.raises(InputError, match="`landmarks` must be at least 30; got 3"):
-        place(_evaluation(_rows(50)[0]), landmarks=3)
+        lay_out(_evaluation(_rows(50)[0]), landmarks=3)
     with pytest.raises(InputError, match="unknown representation `f`; did you mean"):
-        place(Evaluation(losses=np.zeros(2), representations={"ff": np.eye(2)}), "f")
+        lay_out(Evaluation(losses=np.zeros(2), representations={"ff": np.eye(2)}), "f")
     with pytest.raises(MissingInput, match="the map needs `representations`"):
-        place(Evaluation(losses=np.zeros(2)))
-
-
-# --- thinning
-
-
-@pytest.fixture
-def crowd(make_audit):
-    """9,990 rows in a heap, ten far apart, and two slices within the heap."""
-    rng = np.random.default_rng(0)
-    xy = rng.normal(scale=0.05, size=(10_000, 2))
-    xy[-10:] = np.stack([np.linspace(-1, 1, 10), np.linspace(0.9, -0.9, 10)], axis=1)
-    first, second = np.zeros(10_000), np.zeros(10_000)
-    first[:300], second[200:500] = 1, 1
-    return make_audit(_evaluation(xy), first, second), xy
-
-
-def test_members_are_all_drawn_and_sparse_places_keep_their_rows(crowd):
-    audit, xy = crowd
-    kept = thin(audit, xy, most=1000)
-    assert len(kept) == 1000
-    assert (np.diff(kept) > 0).all()
-    assert set(range(500)) <= set(kept)
-    assert set(range(9990, 10_000)) <= set(kept)
-
-
-def test_every_occupied_cell_keeps_a_row(crowd):
-    audit, xy = crowd
-    cells = placing._cells(xy[500:], 500)
-    kept = thin(audit, xy, most=1000)
-    assert set(cells[kept[kept >= 500] - 500]) == set(cells)
-    assert len(set(placing._cells(np.random.default_rng(0).uniform(size=(9999, 2)), 500))) <= 500
-
-
-def test_members_beyond_the_most_are_thinned_by_one_share(crowd):
-    audit, xy = crowd
-    kept = thin(audit, xy, most=100)
-    assert len(kept) == 100
-    assert kept.max() < 500
-    assert np.count_nonzero(kept < 300) == 60  # 300 rows are in the first slice, 200 in the second alone
-    assert len(thin(audit, xy, most=500)) == 500
-    assert thin(audit, xy, most=500).max() == 499
-
-
-def test_few_rows_are_all_drawn(make_audit):
-    X = np.random.default_rng(0).normal(size=(30, 2))
-    assert np.array_equal(thin(make_audit(_evaluation(X), np.zeros(30)), X), np.arange(30))
-    assert np.array_equal(thin(make_audit(_evaluation(X)), np.zeros((30, 2))), np.arange(30))
-    assert np.array_equal(thin(make_audit(_evaluation(X), np.ones(30)), X), np.arange(30))
-
-
-def test_thinning_is_the_same_for_a_seed_and_for_any_order_of_rows(crowd, make_audit):
-    audit, xy = crowd
-    kept = thin(audit, xy, most=1000)
-    assert np.array_equal(kept, thin(audit, xy, most=1000))
-    assert not np.array_equal(kept, thin(audit, xy, most=1000, seed=1))
-    order = np.random.default_rng(1).permutation(10_000)
-    shuffled = make_audit(_evaluation(xy[order], ids=order), *(found.weights[order] for found in audit.slices))
-    assert set(order[thin(shuffled, xy[order], most=1000)]) == set(kept)
-
-
-def test_mistakes_in_thinning_are_named(crowd):
-    audit, xy = crowd
-    with pytest.raises(InputError, match=r"`xy` must have shape \(10000, 2\), one place a row; got \(3, 2\)"):
-        thin(audit, xy[:3])
-    with pytest.raises(InputError, match="`most` must be at least 1; got 0"):
-        thin(audit, xy, most=0)
+        lay_out(Evaluation(losses=np.zeros(2)))

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from errata.core import Evaluation, Slice
-from errata.explain.near import near
+from errata.explain.context import Context
+from errata.explain.near import Near
 from errata.explain.view import View
 
 
@@ -27,7 +28,7 @@ def blob(apart: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def test_members_far_from_all_others_are_wholly_alike_and_have_no_neighbour():
     X, inside = blob(50)
-    told = near(view(X, inside, inside), 0).data
+    told = Near.explain(view(X, inside, inside), Context(None, 0)).to_json()
     assert told["coherence"] == 1
     assert (told["of"], told["rows"]) == (0, [])
 
@@ -35,12 +36,12 @@ def test_members_far_from_all_others_are_wholly_alike_and_have_no_neighbour():
 def test_members_at_random_are_no_more_alike_than_chance():
     X, _ = blob(0)
     inside = np.random.default_rng(1).random(400) < 0.25
-    assert near(view(X, inside, inside), 0).data["coherence"] == pytest.approx(0, abs=0.05)
+    assert Near.explain(view(X, inside, inside), Context(None, 0)).to_json()["coherence"] == pytest.approx(0, abs=0.05)
 
 
 def test_coherence_is_the_share_of_nearest_rows_beyond_chance():
     X, inside = blob(1.5)
-    told = near(view(X, inside, inside), 0).data
+    told = Near.explain(view(X, inside, inside), Context(None, 0)).to_json()
     D = np.linalg.norm(X[:, None] - X, axis=2)
     np.fill_diagonal(D, np.inf)
     share = inside[np.argsort(D[inside], axis=1)[:, :10]].mean()
@@ -50,7 +51,7 @@ def test_coherence_is_the_share_of_nearest_rows_beyond_chance():
 def test_neighbours_are_right_outside_and_as_near_as_fellows():
     X, inside = blob(1.5)
     wrong = inside | (np.random.default_rng(2).random(400) < 0.3)
-    told = near(view(X, inside, wrong), 0).data
+    told = Near.explain(view(X, inside, wrong), Context(None, 0)).to_json()
     D = np.linalg.norm(X[inside][:, None] - X, axis=2)
     fellow = np.median([np.sort(D[i][inside])[1] for i in range(100)])
     closest = D.min(axis=0)
@@ -62,7 +63,7 @@ def test_neighbours_are_right_outside_and_as_near_as_fellows():
 def test_only_rows_that_nobody_searched_are_looked_at():
     X, inside = blob(1.5)
     searched = np.arange(400) % 2 == 0
-    told = near(view(X, inside, inside, searched), 0).data
+    told = Near.explain(view(X, inside, inside, searched), Context(None, 0)).to_json()
     assert told["rows"]
     assert not any(searched[row["row"]] for row in told["rows"])
 
@@ -71,7 +72,7 @@ def test_only_rows_that_nobody_searched_are_looked_at():
 def test_too_few_or_only_members_say_nothing(members):
     X, _ = blob(1)
     inside = np.arange(400) < members
-    told = near(view(X, inside, inside), 0).data
+    told = Near.explain(view(X, inside, inside), Context(None, 0)).to_json()
     assert (told["coherence"], told["rows"]) == (None, [])
 
 
@@ -79,6 +80,6 @@ def test_many_rows_are_sampled_by_the_seed():
     rng = np.random.default_rng(0)
     X, inside = rng.normal(size=(9000, 2)), np.arange(9000) < 900
     X[inside] += 2
-    first, again, other = (near(view(X, inside, inside), seed).data for seed in (0, 0, 1))
+    first, again, other = (Near.explain(view(X, inside, inside), Context(None, seed)).to_json() for seed in (0, 0, 1))
     assert first == again
     assert first["coherence"] == pytest.approx(other["coherence"], abs=0.1)

@@ -7,8 +7,12 @@ import pytest
 
 import errata
 from errata.core import Evaluation, InputError, Source
-from errata.explain.opponents import _mean_cosine, can_explain, influence_on, profile
+from errata.explain.coherence import Coherence, _mean_cosine
+from errata.explain.context import Context
+from errata.explain.opponents import _profile
 from errata.explain.relabel import relabel_candidates
+from errata.explain.training_rows import has_influence, influence_on
+from errata.explain.view import View
 from errata.inputs import HeadInfluence
 
 READS = Source(reads=frozenset({"label"}))
@@ -37,14 +41,14 @@ def test_influence_is_the_sum_of_products():
 
 def test_opponents_are_the_most_negative_first_and_helpers_the_most_positive():
     found = errata.explain.opponents(TEST, TRAIN, ["a", "b"])
-    assert [(row["id"], row["influence"]) for row in found] == [(11, -1.5), (13, -1.0)]
+    assert [(row.id, row.influence) for row in found] == [(11, -1.5), (13, -1.0)]
     found = errata.explain.opponents(TEST, TRAIN, np.array([True, True, False]), helpers=True)
-    assert [(row["id"], row["influence"]) for row in found] == [(12, 2.5), (10, 1.0)]
+    assert [(row.id, row.influence) for row in found] == [(12, 2.5), (10, 1.0)]
 
 
 def test_a_single_row_has_its_own_opponents():
-    assert [row["id"] for row in errata.explain.opponents(TEST, TRAIN, ["c"])] == [10]
-    assert [row["id"] for row in errata.explain.opponents(TEST, TRAIN, ["c"], 1, helpers=True)] == [11]
+    assert [row.id for row in errata.explain.opponents(TEST, TRAIN, ["c"])] == [10]
+    assert [row.id for row in errata.explain.opponents(TEST, TRAIN, ["c"], 1, helpers=True)] == [11]
 
 
 def test_rows_that_are_not_there_and_missing_embeddings_are_said():
@@ -54,8 +58,8 @@ def test_rows_that_are_not_there_and_missing_embeddings_are_said():
     with pytest.raises(InputError, match="representation `influence`"):
         errata.explain.opponents(TEST, bare, ["a"])
     other = with_influence([[1, 2, 3]], labels=[0], predictions=[0])
-    assert not can_explain(TEST, other)
-    assert not can_explain(TEST, None)
+    assert not has_influence(TEST, other)
+    assert not has_influence(TEST, None)
 
 
 def test_mean_cosine_over_pairs_by_hand():
@@ -65,13 +69,13 @@ def test_mean_cosine_over_pairs_by_hand():
 
 def test_the_profile_counts_values_that_are_commoner_among_the_rows():
     train = replace(TRAIN, metadata={"site": np.array(["x", "y", "y", "x"])}, class_names=("cat", "dog"))
-    rows = profile(train, np.array([1, 3]))
-    told = {(row["column"], row["value"]): (row["opponents"], row["train"], row["lift"]) for row in rows}
+    rows = _profile(train, np.array([1, 3]))
+    told = {(row.column, row.value): (row.opponents, row.train, row.lift) for row in rows}
     assert told == {
-        ("label", "dog"): ([2, 2], [2, 4], 2.0),
-        ("fitted", "right"): ([2, 2], [3, 4], pytest.approx(4 / 3)),
+        ("label", "dog"): ((2, 2), (2, 4), 2.0),
+        ("fitted", "right"): ((2, 2), (3, 4), pytest.approx(4 / 3)),
     }
-    assert profile(train, np.array([], dtype=int)) == []
+    assert _profile(train, np.array([], dtype=int)) == []
 
 
 def planted(rate: float, seed: int = 0, n: int = 1200) -> tuple[Evaluation, Evaluation, np.ndarray]:
@@ -103,17 +107,17 @@ def test_relabel_candidates_are_mostly_the_flipped_rows():
     fitted = HeadInfluence.fit(train)
     found = relabel_candidates(fitted.embed(test), fitted.embed(train), 20)
     assert len(found) > 5
-    hit = np.mean([flipped[row["row"]] for row in found])
+    hit = np.mean([flipped[row.row] for row in found])
     assert hit > 0.9 > 2 * flipped.mean()
-    assert all(row["suggested"] != row["label"] for row in found)
-    assert all(row["agree"][0] < row["agree"][1] and 0 < row["opposes"][0] <= row["opposes"][1] for row in found)
+    assert all(row.suggested != row.label for row in found)
+    assert all(row.agree[0] < row.agree[1] and 0 < row.opposes[0] <= row.opposes[1] for row in found)
 
 
 def test_an_audit_with_training_rows_tells_who_is_to_blame():
     test, train, flipped = planted(0.8)
     audit = errata.audit(test, train=train, methods=["infembed"])
     first = audit.slices[0]
-    told = {e.kind: e.data for e in first.explanations}
+    told = {e.kind: e.to_json() for e in first.explanations}
     opponents = told["opponents"]
     share = {(row["column"], row["value"]): row for row in opponents["profile"]}["flipped", "True"]
     assert share["opponents"][0] / share["opponents"][1] > 0.9 > 3 * flipped.mean()
@@ -134,14 +138,11 @@ def test_an_audit_without_training_rows_has_coherence_but_no_opponents():
 
 
 def test_a_random_group_is_not_called_coherent():
-    from errata.explain.opponents import coherence
-    from errata.explain.view import View
-
     rng = np.random.default_rng(3)
     n = 400
     ev = with_influence(rng.normal(size=(n, 6)), labels=np.zeros(n, int), predictions=rng.integers(0, 2, n))
     inside = rng.random(n) < 0.2
     searched = rng.random(n) < 0.5
-    told = coherence(View(None, ev, inside, ~inside, searched), seed=0).data
+    told = Coherence.explain(View(None, ev, inside, ~inside, searched), Context(None)).to_json()
     assert told["p_value"] > 0.05
     assert told["n"] == int((inside & ~searched & ev.errors).sum())

@@ -41,7 +41,7 @@ PURSE = rule((1, "<=", 0.36), others=[[(1, ">", 0.36)]])
 
 def told(make_audit, ev: Evaluation, given: dict[str, Any], **changes: Any) -> dict[str, Any]:
     audit = make_audit(ev, np.ones(len(ev)), rule=given, **changes)
-    found = {e.kind: e.data for e in explain(audit).slices[0].explanations}["path"]
+    found = {e.kind: e.to_json() for e in explain(audit).slices[0].explanations}["path"]
     json.dumps(found, allow_nan=False)
     return dict(found)
 
@@ -163,7 +163,7 @@ def test_an_audit_tells_paths_as_the_slicer_counts_them():
     on_confirm = tree_statistics(slicer, audit.evaluation.rows(~audit.discover))
     assert audit.slices
     for found in audit.slices:
-        data = {e.kind: e.data for e in found.explanations}["path"]
+        data = {e.kind: e.to_json() for e in found.explanations}["path"]
         tree, leaf = found.rule["tree"], found.rule["leaf"]
         for key, counted in (("searched", on_searched), ("confirm", on_confirm)):
             assert {**counted[tree].leaves.numbers(leaf), "text": data[key]["text"]} == data[key]
@@ -180,7 +180,7 @@ def test_a_path_that_knows_the_outcome_is_not_measured_on_other_rows():
     own = Evaluation(labels=ev.labels, predictions=ev.predictions, representations=ev.representations)
     audit = errata.audit(own, methods=["barlow"])
     found = next(found for found in audit.slices if found.rule["kind"] == "approximation")
-    data = {e.kind: e.data for e in found.explanations}["path"]
+    data = {e.kind: e.to_json() for e in found.explanations}["path"]
     assert data["knows_outcome"]
     assert data["confirm"] is None
     assert data["searched"]["error_rate"] > 0.5

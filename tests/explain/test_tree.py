@@ -34,7 +34,7 @@ def audit() -> Audit:
 
 
 def told(found: Any) -> Any:
-    return next(one.data for one in found.explanations if one.kind == "path")["tree"]
+    return next(one.to_json() for one in found.explanations if one.kind == "path")["tree"]
 
 
 def rows_of(nodes: Any, at: int, X: Any) -> Any:
@@ -80,8 +80,8 @@ def test_a_rule_saved_before_has_no_tree_and_all_the_rest(audit: Audit) -> None:
     slices = tuple(replace(found, rule=rule) for found, rule in zip(audit.slices, old, strict=True))
     again = explain(replace(audit, slices=slices))
     for found, before in zip(again.slices, audit.slices, strict=True):
-        data = next(one.data for one in found.explanations if one.kind == "path")
-        kept = next(one.data for one in before.explanations if one.kind == "path")
+        data = next(one.to_json() for one in found.explanations if one.kind == "path")
+        kept = next(one.to_json() for one in before.explanations if one.kind == "path")
         assert data == {**kept, "tree": None}
 
 

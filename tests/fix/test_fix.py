@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from errata.core import Evaluation, Explanation, InputError, Plan, Slice
+from errata.core import Evaluation, InputError, Plan, Slice
 from errata.fix import by_chance, by_confidence, prompts, select, upweight
+from support.explanations import captions
 
 
 def rows(labels=(0, 0, 0, 1, 1, 1), ids="abcdef", **more) -> Evaluation:
@@ -78,9 +79,9 @@ def test_a_plan_of_other_rows_is_refused():
 
 
 def captioned(id: str, label: int, hard: list[str]) -> Slice:
-    data = {"reference": f"a photo of {label}", "hard": [{"text": text} for text in hard], "easy": []}
-    found = Explanation("captions", data)
-    return Slice(id, "directions", "", "confirmed", 0.5, {"scope": {"label": label}}, np.ones(1), explanations=(found,))
+    explanations = (captions(f"a photo of {label}", hard),)
+    rule = {"scope": {"label": label}}
+    return Slice(id, "directions", "", "confirmed", 0.5, rule, np.ones(1), explanations=explanations)
 
 
 def test_captions_share_the_pictures():

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from errata.core import Audit, Evaluation, Explanation, HeldOutMeasure, Overall, SearchMeasure, Slice
+from errata.explain.exemplars import Exemplars
 
 CONFIRMED = {
     "n": 214, "errors": 98, "rate": 98 / 214, "error_rate": 98 / 214, "rest_n": 4786, "rest_rate": 0.0763, "gap": 0.382,
@@ -134,7 +135,7 @@ def exemplars() -> Explanation:
         {"which": "highest loss", "of": 50, "rows": [_facts(51, "loss")]},
         {"which": "random", "of": 50, "rows": [_facts(61, "random")]},
     ]
-    return Explanation("exemplars", {"drawn_from": "confirm", "seed": 0, "groups": groups})
+    return Exemplars.from_json({"drawn_from": "confirm", "seed": 0, "groups": groups})
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from errata.core import Audit, Explanation, Slice
+from errata.core import Audit, Slice, UnknownExplanation
 from errata.report import PAGES, PARTS, to_html
 from errata.report.rendering import templates
 from errata.report.static_files import file_text, script_text
@@ -64,7 +64,7 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def audit(make_slice: Callable[..., Slice], make_audit: Callable[..., Audit]) -> Audit:
-    rainy = make_slice(explanations=(Explanation("weather", {"sky": "grey"}),))
+    rainy = make_slice(explanations=(UnknownExplanation("weather", {"sky": "grey"}),))
     return make_audit(rainy, make_slice(id="s2"))
 
 
@@ -113,7 +113,7 @@ def test_an_explanation_without_a_part_shows_its_fields(audit: Audit, make_audit
     assert '<a href="#s1-more">More explanations</a>' in html
     assert "<h3>weather</h3>" in html
     assert "<tr><td>sky</td><td>grey</td></tr>" in html
-    whole = to_html(make_audit(explanations=(Explanation("tides", {"high": [1, 2]}),)))
+    whole = to_html(make_audit(explanations=(UnknownExplanation("tides", {"high": [1, 2]}),)))
     assert "<tr><td>high</td><td>[1, 2]</td></tr>" in whole
 
 

@@ -10,6 +10,8 @@ from typing import Any
 from rich.console import Console
 
 from errata.core import Audit, Explanation, Slice
+from errata.explain.captions import DirectionCaptions
+from errata.explain.extremes import Extremes
 from errata.report import to_html, to_terminal
 from support.reports import SCRIPTS
 
@@ -27,20 +29,21 @@ SETTINGS = {
 def row(text: str, score: float, precision: float | None, errors: int, n: int) -> dict[str, Any]:
     matches = {"errors": errors, "n": n, "error_rate": errors / n if n else None, "interval": (0.241, 0.549)}
     return {
-        "text": text, "score": score, "matches": {**matches, "mean_loss": None, "share": 0.1, "cosine": 0.3},
+        "text": text, "score": score,
+        "matches": {**matches, "mean_loss": None, "share": 0.1, "cosine": 0.3, "covers": [1, 2], "precise": [1, 2]},
         "retrieval": {"average_precision": precision, "base_rate": 0.21, "n": 1905},
     }  # fmt: skip
 
 
 def captioned(**changes: Any) -> Explanation:
-    whole = {"n": 1905, "errors": 400, "error_rate": 400 / 1905, "interval": (0.19, 0.23)}
+    whole = {"n": 1905, "errors": 400, "error_rate": 400 / 1905, "mean_loss": None, "interval": (0.19, 0.23)}
     plain = {
         "class": "dog", "reference": "a photo of a dog", "representation": "clip", "of": 640,
         "left_out": {"names": 12, "nearer": 3}, "class_rate": whole,
         "hard": [row("a dog in snow", -0.31, 0.62, 13, 34), row("a small dog", -0.2, None, 5, 11)],
         "easy": [row("a dog on grass", 0.25, 0.12, 2, 0)], "chosen_on": "discover", "measured_on": "confirm",
     }  # fmt: skip
-    return Explanation("captions", {**plain, **changes})
+    return DirectionCaptions.from_json({**plain, **changes})
 
 
 def page_words(audit: Audit) -> str:
@@ -82,9 +85,7 @@ def test_captions_are_escaped(make_audit: Make, make_slice: Make) -> None:
 def test_the_other_end_of_the_direction(make_audit: Make, make_slice: Make) -> None:
     rows = [{"row": 0, "id": 0, "label": "dog", "prediction": "cat", "loss": 2.0, "wrong": True, "picked": "weight"}]
     groups = [{"which": which, "of": 300, "rows": shown} for which, shown in (("hardest", []), ("easiest", rows))]
-    text = page_words(
-        build(make_audit, make_slice, Explanation("extremes", {"drawn_from": "confirm", "groups": groups}))
-    )
+    text = page_words(build(make_audit, make_slice, Extremes.from_json({"drawn_from": "confirm", "groups": groups})))
     assert "The easiest of its class 1 of 300 confirm rows, by the direction" in text
     assert "hardest" not in text
     assert "Also in audit.json" not in text

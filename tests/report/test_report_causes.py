@@ -49,7 +49,7 @@ def test_the_page_shows_opponents_with_their_profile_and_escapes_them(audited):
 
 def test_the_parts_say_what_was_chosen_where_and_counted_where(audited):
     part = influence(view_of(audited), audited.slices[0])
-    data = next(e.data for e in audited.slices[0].explanations if e.kind == "opponents")
+    data = next(e.to_json() for e in audited.slices[0].explanations if e.kind == "opponents")
     assert f"{data['held'][0]} of {data['held'][1]}" in part["held"]
     top = part["profile"][0]
     assert (top["column"], top["value"]) == ("flipped", "<b>yes</b>")

@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from errata.core import Audit, Explanation, Slice
+from errata.explain.descriptions import Descriptions
 from errata.report import to_html, to_terminal
 from support.reports import SCRIPTS
 
@@ -22,7 +23,7 @@ def described(*rows: tuple[str, float, float | None], **changes: Any) -> Explana
         {"text": text, "score": score, "average_precision": precision, "base_rate": 0.05, "n": 1500}
         for text, score, precision in rows
     ]
-    return Explanation("descriptions", {**plain, "of": 40, "representation": "clip", "rows": told, **changes})
+    return Descriptions.from_json({**plain, "of": 40, "representation": "clip", "rows": told, **changes})
 
 
 def page_words(audit: Audit) -> str:

@@ -6,12 +6,17 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from errata.core import Evaluation, Explanation, Overall
+from errata.core import Evaluation, Overall
+from errata.explain.classes import Classes
+from errata.explain.metadata import Metadata
+from errata.explain.sizes import Sizes
+from errata.explain.tokens import Tokens
 from errata.report import marks, to_html
 from errata.report.image_sources import EmbeddedImages, data_address, is_small
 from errata.report.pages.overview import context
 from support.reports import SCRIPTS, view_of
 
+ROLES = {"chosen_on": "discover", "measured_on": "confirm"}
 EVIL = "<script>alert('x')</script>"
 
 
@@ -103,9 +108,9 @@ def test_user_text_is_escaped_everywhere(make_slice, make_audit, exemplars, text
     pair = {"label": EVIL, "prediction": EVIL, "slice": [9, 10], "rest": [1, 10]}
     explanations = (
         exemplars,
-        Explanation("metadata", {"columns": [profile], "skipped": [{"column": EVIL, "distinct": 9999}]}),
-        Explanation("classes", {"labels": profile, "predictions": profile, "confused": [pair]}),
-        Explanation("tokens", {"rows": [token], "length": length}),
+        Metadata.from_json({**ROLES, "columns": [profile], "skipped": [{"column": EVIL, "distinct": 9999}]}),
+        Classes.from_json({**ROLES, "labels": profile, "predictions": profile, "confused": [pair]}),
+        Tokens.from_json({**ROLES, "minimum": 5, "rows": [token], "length": length}),
     )
     evaluation = Evaluation(losses=np.ones(100), media=texts(100, EVIL))
     found = make_slice(name=EVIL, method=EVIL, explanations=explanations, found_by=(EVIL,))
@@ -170,8 +175,8 @@ def test_more_than_five_slices_are_folded_with_their_count(make_slice, make_audi
 def test_profiles_and_words_are_shown_with_their_counts(make_slice, make_audit, value_row):
     rows = [value_row("stripes"), value_row(None, slice=[3, 11], n=12, errors=4)]
     profile = {"column": "ground", "kind": "categorical", "rows": rows, "left_out": 0}
-    data = {"columns": [profile], "skipped": [{"column": "file", "distinct": 1797}]}
-    text = words(to_html(make_audit(make_slice(explanations=(Explanation("metadata", data),)))))
+    data = {**ROLES, "columns": [profile], "skipped": [{"column": "file", "distinct": 1797}]}
+    text = words(to_html(make_audit(make_slice(explanations=(Metadata.from_json(data),)))))
     assert "ground = stripes" in text
     assert "ground stripes 80.0% 10.0% 8.0× 42.0% 21 of 50" in text
     assert "ground missing 3 of 11 10.0% 8.0× 4 of 12" in text
@@ -247,7 +252,7 @@ def test_size_against_loss_is_drawn_and_tabled(make_slice, make_audit):
     plot = marks.size_plot(data, {"s1": 1})
     assert (plot["slices"][0]["x"], plot["slices"][0]["y"]) == pytest.approx((50.0, 0.0))
     assert plot["clusters"][0]["y"] == pytest.approx(50.0)
-    text = words(to_html(make_audit(make_slice(), explanations=(Explanation("sizes", data),))))
+    text = words(to_html(make_audit(make_slice(), explanations=(Sizes.from_json(data),))))
     assert "1. small triangles 10 5.0% 2" in text
     assert "cluster 3 20 10.0% 1" in text
 

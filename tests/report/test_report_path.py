@@ -13,6 +13,8 @@ import pytest
 from rich.console import Console
 
 from errata.core import Audit, Evaluation, Explanation
+from errata.explain.features import Features
+from errata.explain.path import TreePath
 from errata.report import to_html, to_terminal
 
 Make = Callable[..., Any]
@@ -52,7 +54,7 @@ def path(**changes: Any) -> Explanation:
         "searched": numbers(615, 257, 1300, 401), "confirm": numbers(600, 240, 1290, 390), "features": [one],
         "drawn_from": "confirm", "seed": 0, "groups": groups,
     }  # fmt: skip
-    return Explanation("path", {**plain, **changes})
+    return TreePath.from_json({**plain, **changes})
 
 
 def address(grey: int) -> str:
@@ -67,7 +69,7 @@ def views(**changes: Any) -> Explanation:
     plain = {"picture": address(10), "heat": address(20), "attack": address(30), "before": 0.875, "after": 2.5}
     taken = [{"row": 11, "moved": 5.5, **plain, **changes}, {"row": 5, "moved": 5.5, **plain}]
     features = [{"feature": 1456, "name": "feature 1456", "pictures": taken}]
-    return Explanation("features", {"representation": "robust", "radius": 5.543, "step": 0.1, "steps": 100,
+    return Features.from_json({"representation": "robust", "radius": 5.543, "step": 0.1, "steps": 100,
                                     "features": features})  # fmt: skip
 
 

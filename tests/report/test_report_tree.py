@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from errata.core import Audit
+from errata.explain.path import TreePath
 from errata.report import to_html
 from errata.report.parts.tree import _guides as guides
 from errata.report.parts.tree import tree_lines
@@ -31,13 +32,13 @@ def told(audit: Audit, which: str = "path") -> Any:
 def changed(audit: Audit, **changes: Any) -> Audit:
     kept = tuple(one for one in audit.slices[0].explanations if one.kind != "path")
     path = told(audit)
-    data = {name: value for name, value in {**path.data, **changes}.items() if value is not ...}
-    found = replace(audit.slices[0], explanations=(*kept, replace(path, data=data)))
+    data = {name: value for name, value in {**path.to_json(), **changes}.items() if value is not ...}
+    found = replace(audit.slices[0], explanations=(*kept, TreePath.from_json(data)))
     return replace(audit, slices=(found, *audit.slices[1:]))
 
 
 def with_confirm(audit: Audit) -> Audit:
-    nodes = [{**node, "confirm": node["searched"]} for node in told(audit).data["tree"]["nodes"]]
+    nodes = [{**node, "confirm": node["searched"]} for node in told(audit).to_json()["tree"]["nodes"]]
     return changed(audit, tree={"nodes": nodes})
 
 
@@ -54,7 +55,7 @@ def test_lines_lead_from_each_node_to_those_below_it() -> None:
 
 def test_every_node_is_a_line_with_its_numbers(audit: Audit) -> None:
     shown = section(to_html(audit))
-    nodes = told(audit).data["tree"]["nodes"]
+    nodes = told(audit).to_json()["tree"]["nodes"]
     assert shown.count('role="row"') == len(nodes) + 1
     all_failures = nodes[0]["searched"]["failures"]
     cells = re.findall(r'role="cell"><b>([^<]+)</b></span><span class="n opt" role="cell">([^<]+)<', shown)
@@ -72,13 +73,13 @@ def test_what_was_searched_is_never_drawn_and_confirm_rows_are(audit: Audit) -> 
     assert "<circle" not in section(to_html(audit))
     assert "Discover rows, where the tree was grown." in to_html(audit)
     drawn = to_html(with_confirm(audit))
-    assert section(drawn).count("<circle") == len(told(audit).data["tree"]["nodes"])
+    assert section(drawn).count("<circle") == len(told(audit).to_json()["tree"]["nodes"])
     assert "Confirm rows. Error: share" in drawn
 
 
 def test_a_leaf_that_is_another_slice_is_linked(audit: Audit) -> None:
     other = replace(audit.slices[0], id="s9")
-    nodes = told(audit).data["tree"]["nodes"]
+    nodes = told(audit).to_json()["tree"]["nodes"]
     rule = audit.slices[0].rule
     leaf = next(node["leaf"] for node in nodes if node["leaf"] not in (None, rule["of"]["leaf"]))
     moved = replace(other, rule={**rule, "of": {**rule["of"], "leaf": leaf}})
@@ -96,9 +97,9 @@ def test_an_audit_saved_without_the_tree_shows_the_path(audit: Audit, lack: Any)
 
 
 def test_a_node_without_rows_is_not_measured(audit: Audit) -> None:
-    nodes = [{**node, "confirm": {"n": 0, "failures": 0}} for node in told(audit).data["tree"]["nodes"]]
+    nodes = [{**node, "confirm": {"n": 0, "failures": 0}} for node in told(audit).to_json()["tree"]["nodes"]]
     found = changed(audit, tree={"nodes": nodes})
-    lines = tree_lines(found, found.slices[0], told(found).data)
+    lines = tree_lines(found, found.slices[0], told(found).to_json())
     assert lines is not None
     assert {line["rate"] for line in lines["lines"]} == {"not measured"}
     assert {line["at"] for line in lines["lines"]} == {None}
@@ -107,10 +108,12 @@ def test_a_node_without_rows_is_not_measured(audit: Audit) -> None:
 def test_a_node_beyond_the_axis_stretches_it(audit: Audit) -> None:
     tops = []
     for failures in (10, 90):
-        nodes = [{**node, "confirm": {"n": 100, "failures": failures}} for node in told(audit).data["tree"]["nodes"]]
+        nodes = [
+            {**node, "confirm": {"n": 100, "failures": failures}} for node in told(audit).to_json()["tree"]["nodes"]
+        ]
         whole = changed(audit, tree={"nodes": nodes})
         found = replace(whole, slices=(replace(whole.slices[0], verdict="not confirmed"),))
-        lines = tree_lines(found, found.slices[0], told(found).data)
+        lines = tree_lines(found, found.slices[0], told(found).to_json())
         assert lines is not None
         tops.append((lines["axis"].top, lines["lines"][0]["at"]))
     assert tops == [(0.6, pytest.approx(100 * 0.1 / 0.6)), (1.0, pytest.approx(90.0))]

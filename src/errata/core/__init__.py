@@ -1,6 +1,6 @@
 """The spine: what is audited (`Evaluation`), what is found (`Slice`, `Audit`), and how it is confirmed."""
 
-from .audit import Audit, Explanation, HeldOutMeasure, Overall, SearchMeasure, Slice
+from .audit import Audit, Explanation, HeldOutMeasure, Overall, SearchMeasure, Slice, UnknownExplanation
 from .blocks import Array, Matrix, RowView
 from .captions import Captions
 from .comparison import Change, Comparison
@@ -34,5 +34,6 @@ __all__ = [
     "Slice",
     "Source",
     "State",
+    "UnknownExplanation",
     "require",
 ]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 from .blocks import Array
 from .evaluation import Evaluation
+from .record import Record
 
 SCHEMA = "errata.audit/1"
 
@@ -93,12 +94,33 @@ class HeldOutMeasure:
     loss_interval: tuple[float, float] | None
 
 
-@dataclass(frozen=True)
-class Explanation:
-    """One view on a slice; `kind` says which page part draws it, `data` is plain JSON."""
+class Explanation(Record):
+    """One view on a slice or on an audit; every kind is a frozen dataclass of its own, in `explain`.
 
-    kind: str
+    A subclass says its `kind` and has one field for each key that audit.json holds of it.
+    """
+
+    kind: ClassVar[str]
+
+
+E = TypeVar("E", bound=Explanation)
+
+
+@dataclass(frozen=True)
+class UnknownExplanation(Explanation):
+    """An explanation of a kind that is not registered here: its JSON is kept, and shown as it is."""
+
+    kind: str  # type: ignore[misc]  # of a kind that is not registered, only the file knows the name
     data: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON that was read."""
+        return dict(self.data)
+
+
+def of_kind(explanations: Iterable[Explanation], kind: type[E]) -> list[E]:
+    """The explanations of one class, in their order."""
+    return [explanation for explanation in explanations if isinstance(explanation, kind)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,13 +206,17 @@ class Slice:
         inside: Array = self.weights >= self.threshold
         return inside
 
+    def explanation(self, kind: type[E]) -> E | None:
+        """The explanation of one class; None where the slice has none."""
+        return next(iter(of_kind(self.explanations, kind)), None)
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, without the weights."""
         separate = {"weights", "explanations", "discover", "confirm"}
         facts = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in separate}
         facts["discover"] = asdict(self.discover) if self.discover else None
         facts["confirm"] = asdict(self.confirm) if self.confirm else None
-        facts["explanations"] = [{"kind": e.kind, **e.data} for e in self.explanations]
+        facts["explanations"] = [{"kind": e.kind, **e.to_json()} for e in self.explanations]
         return facts
 
 
@@ -288,6 +314,6 @@ class Audit:
             "tasks": tasks,
             "slices": [slice_.to_json() for slice_ in self.slices],
             "silence": self.silence,
-            "explanations": [{"kind": e.kind, **e.data} for e in self.explanations],
+            "explanations": [{"kind": e.kind, **e.to_json()} for e in self.explanations],
             "null": None,
         }

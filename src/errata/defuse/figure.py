@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import Evaluation, State
-from ..explain.layout import FEWEST, place
+from ..explain.layout import FEWEST, lay_out
 from .regions import Mistakes, Regions
 from .search import Job
 from .vae import Vae, encoded
@@ -26,7 +26,7 @@ def drawn_map(job: Job, vae: Vae, mistakes: Mistakes, regions: Regions) -> None:
     job.progress("draw the map", 0.0)
     losses = np.zeros(len(codes))
     known = Evaluation(losses=losses, representations={"code": codes}, ids=np.arange(len(codes)))
-    xy = place(known, "code", seed=job.settings.seed, landmarks=max(FEWEST, min(LANDMARKS, len(codes))))
+    xy = lay_out(known, "code", seed=job.settings.seed, landmarks=max(FEWEST, min(LANDMARKS, len(codes))))
     ends = np.cumsum([len(part) for part in parts])[:-1]
     named = zip(("pictures", "mistakes", "regions"), np.split(xy, ends), strict=True)
     job.run.save("map", State("map", {}, dict(named)))

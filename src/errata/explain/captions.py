@@ -1,4 +1,4 @@
-"""Captions of a failure direction (Jain et al. 2023, section 2.2), each measured on rows that were not searched.
+"""Captions of a failure direction (Jain et al. 2023, section 2.2), each measured on held-out rows.
 
 A caption is scored by what it says beyond its class's reference caption: the difference of the two, standardised as
 the rows are, along the direction. Positive is easy, negative is hard, as everywhere.
@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Self
+from dataclasses import dataclass, field
+from typing import Literal, Self
 
 import numpy as np
 
-from ..core import Array, Captions, Evaluation, Explanation, Slice
+from ..core import Array, Captions, Slice
 from ..core.blocks import unit
 from ..core.captions import nearest_share
 from ..core.gaps import wilson
-from .descriptions import retrieval, unit_products
+from ..core.record import FLAT, Record, json_key
+from .context import Context
+from .descriptions import Retrieval, retrieve, unit_products
+from .kinds import SliceExplanation
 from .tokens import WORD
-from .view import View, description, outcome
+from .view import MEASURED_ON, Match, Outcome, View, measure_match, measure_outcome
 
 MOST = 5  # on each side
 ACROSS = 0.6  # of the way to another class's reference: halfway would leave out half of what names no class at all
@@ -37,13 +40,15 @@ class Direction:
     intercept: float
 
     @classmethod
-    def of(cls, found: Slice, arrays: Mapping[str, Array]) -> Self:
-        """arrays: what the slice's method has learnt, by name."""
-        named, j = found.rule["arrays"], found.column
+    def of(cls, slice_: Slice, arrays: Mapping[str, Array]) -> Self:
+        """arrays: what the slice's method has fitted, by name."""
+        names = slice_.rule["arrays"]
         return cls(
-            arrays[named["direction"]][j], arrays[named["scale"]], arrays[named["centre"]],
-            float(arrays[named["intercept"]][j]),
-        )  # fmt: skip
+            normal=arrays[names["direction"]][slice_.column],
+            scale=arrays[names["scale"]],
+            centre=arrays[names["centre"]],
+            intercept=float(arrays[names["intercept"]][slice_.column]),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,14 +56,80 @@ class References:
     """What each class is called when nothing more is said of it."""
 
     rows: Array  # (k, d)
-    said: tuple[str, ...]  # (k,) the caption, or what was taken in its place
+    captions: tuple[str, ...]  # (k,) the caption, or what was taken in its place
+
+
+@dataclass(frozen=True)
+class LeftOut(Record):
+    """How many captions were left out."""
+
+    names: int  # they name another class
+    nearer: int  # they lie nearer to another class
+
+
+@dataclass(frozen=True)
+class ClassRate(Record):
+    """What happens on all held-out rows of the class."""
+
+    outcome: Outcome = field(metadata=FLAT)
+    interval: tuple[float, float]  # Wilson, 95%
+
+
+@dataclass(frozen=True)
+class CaptionMatches(Record):
+    """The rows of the class that are nearest to a caption."""
+
+    share: float  # of the class's search rows
+    cosine: float  # so near or nearer
+    match: Match = field(metadata=FLAT)
+    interval: tuple[float, float]  # of their error rate: Wilson, 95%
+
+
+@dataclass(frozen=True)
+class CaptionRow(Record):
+    """A caption, its score along the direction, and what was measured of it."""
+
+    text: str
+    score: float
+    retrieval: Retrieval
+    matches: CaptionMatches
+
+
+@dataclass(frozen=True)
+class DirectionCaptions(SliceExplanation):
+    """The hardest and the easiest captions of a direction."""
+
+    kind = "captions"
+    needs = frozenset({"texts", "arrays"})
+
+    class_name: str = field(metadata=json_key("class"))
+    reference: str  # the caption of the class alone
+    representation: str
+    total: int = field(metadata=json_key("of"))  # captions to choose from
+    left_out: LeftOut
+    class_rate: ClassRate
+    hard: tuple[CaptionRow, ...]
+    easy: tuple[CaptionRow, ...]
+    chosen_on: str
+    measured_on: str
+
+    @classmethod
+    def explain(cls, view: View, context: Context) -> DirectionCaptions | None:
+        """None where the slice is no direction in the space that the texts lie in."""
+        rule = view.slice.rule
+        assert context.texts is not None
+        if view.slice.slicer not in context.arrays or rule.get("kind") != "direction":
+            return None
+        if rule["representation"] != context.texts.representation:
+            return None
+        return caption_slice(view, context.texts, Direction.of(view.slice, context.arrays[view.slice.slicer]))
 
 
 def caption_scores(texts: Array, reference: Array, direction: Direction, way: Way = "difference") -> Array:
     """(m,) negative where a text (m, d) says something hard beyond the reference (d,).
 
-    "published": the code also subtracts the mean of the pictures and adds the SVM's intercept, as if the difference
-    of two texts were a picture.
+    way: "published" does as the published code, which also subtracts the mean of the images and adds the SVM's
+    intercept, as if the difference of two texts were an image.
     """
     beyond = texts - reference
     if way == "published":
@@ -66,13 +137,7 @@ def caption_scores(texts: Array, reference: Array, direction: Direction, way: Wa
     return unit(beyond / direction.scale) @ direction.normal
 
 
-def can_caption(found: Slice, captions: Captions) -> bool:
-    """Whether a slice is one side of a direction in the space that the texts lie in."""
-    rule = found.rule
-    return rule.get("kind") == "direction" and rule["representation"] == captions.representation
-
-
-def caption_slice(view: View, captions: Captions, direction: Direction, way: Way = "difference") -> Explanation:
+def caption_slice(view: View, captions: Captions, direction: Direction, way: Way = "difference") -> DirectionCaptions:
     """The hardest and the easiest captions of a slice's class that do not name another class."""
     evaluation = view.evaluation
     own = int(next(iter(view.slice.rule["scope"].values())))
@@ -80,21 +145,21 @@ def caption_slice(view: View, captions: Captions, direction: Direction, way: Way
     named = mentions(list(captions.texts), evaluation.class_names or ())
     references = _references(captions, texts, named, view)
     scores = caption_scores(texts, references.rows[own], direction, way)
-    others, across = np.array([bool(found - {own}) for found in named]), _across(texts, references.rows, own)
-    sides = _chosen(np.where(others | across, 0.0, scores))
-    return Explanation(
-        "captions",
-        {
-            "class": evaluation.class_name(own),
-            "reference": references.said[own],
-            "representation": captions.representation,
-            "of": len(captions),
-            "left_out": {"names": int(others.sum()), "nearer": int((across & ~others).sum())},
-            "class_rate": _rate(evaluation, (view.inside | view.rest) & view.measured),
-            **{side: _told(view, captions, texts, scores, side, rows) for side, rows in sides.items()},
-            "chosen_on": "discover",
-            "measured_on": "confirm",
-        },
+    others = np.array([bool(classes - {own}) for classes in named])
+    across = _across(texts, references.rows, own)
+    allowed = np.where(others | across, 0.0, scores)
+    whole = measure_outcome(evaluation, (view.inside | view.rest) & view.measured)
+    return DirectionCaptions(
+        class_name=evaluation.class_name(own),
+        reference=references.captions[own],
+        representation=captions.representation,
+        total=len(captions),
+        left_out=LeftOut(int(others.sum()), int((across & ~others).sum())),
+        class_rate=ClassRate(whole, _interval(whole)),
+        hard=_caption_rows(view, captions, texts, allowed, "hard"),
+        easy=_caption_rows(view, captions, texts, allowed, "easy"),
+        chosen_on="discover",
+        measured_on=MEASURED_ON,
     )
 
 
@@ -106,12 +171,14 @@ def mentions(texts: Sequence[str], names: Sequence[str]) -> list[set[int]]:
 
 
 def _mentioned(words: tuple[str, ...], known: Mapping[tuple[str, ...], int], longest: int) -> set[int]:
-    found, i = set(), 0
+    classes = set()
+    i = 0
     while i < len(words):
         length = next((n for n in range(longest, 0, -1) if words[i : i + n] in known and i + n <= len(words)), 0)
-        found |= {known[words[i : i + length]]} if length else set()
+        if length:
+            classes.add(known[words[i : i + length]])
         i += length or 1
-    return found
+    return classes
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -120,16 +187,22 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _references(captions: Captions, texts: Array, named: Sequence[set[int]], view: View) -> References:
-    """The captions given as references; else the middle of those that name a class and no other, else of all."""
-    k = view.evaluation.class_count
+    """The captions that are references; else the mean of those that name a class and no other, else of all."""
     if captions.references is not None and not view.slice.task:  # a label of many has no such list
         every = list(captions.texts)
         index = [every.index(text) for text in captions.references]
         return References(texts[index], tuple(captions.references))
-    alone = [np.array([found == {j} for found in named]) for j in range(k)]
-    rows = np.array([texts[mine if mine.any() else slice(None)].mean(axis=0) for mine in alone])
-    said = [f"the mean of {mine.sum()} texts that name it" if mine.any() else "the mean of all texts" for mine in alone]
-    return References(rows, tuple(said))
+    rows = []
+    words = []
+    for j in range(view.evaluation.class_count):
+        mine = np.array([classes == {j} for classes in named])
+        if mine.any():
+            rows.append(texts[mine].mean(axis=0))
+            words.append(f"the mean of {mine.sum()} texts that name it")
+        else:
+            rows.append(texts.mean(axis=0))
+            words.append("the mean of all texts")
+    return References(np.array(rows), tuple(words))
 
 
 def _across(texts: Array, references: Array, own: int) -> Array:
@@ -142,39 +215,35 @@ def _across(texts: Array, references: Array, own: int) -> Array:
     return crossed
 
 
-def _chosen(scores: Array) -> dict[str, Array]:
-    """The most negative and the most positive, the first of equal ones first."""
-    order = np.argsort(scores, kind="stable")
-    back = np.argsort(-scores, kind="stable")
-    return {"hard": order[scores[order] < 0][:MOST], "easy": back[scores[back] > 0][:MOST]}
-
-
-def _told(view: View, captions: Captions, texts: Array, scores: Array, side: str, rows: Array) -> list[dict[str, Any]]:
-    """Each caption with how well it retrieves the slice, and how often the rows that match it fail."""
+def _caption_rows(view: View, captions: Captions, texts: Array, scores: Array, side: str) -> tuple[CaptionRow, ...]:
+    """The captions farthest on one side, each with how well it retrieves the slice, and how often its rows fail."""
+    sign = -1 if side == "hard" else 1
+    order = np.argsort(-sign * scores, kind="stable")  # of equal ones the first first
+    rows = order[sign * scores[order] > 0][:MOST]
     embeddings = view.evaluation.representations[captions.representation]
     cosines = unit_products(embeddings, unit(texts[rows]))
     among = view.measured & (view.inside | view.rest)
-    return [
-        {
-            "text": captions.texts[j],
-            "score": float(scores[j]),
-            "retrieval": retrieval(view.inside, among, cosines[:, i]),
-            "matches": _matches(view, cosines[:, i], side),
-        }
+    return tuple(
+        CaptionRow(
+            text=captions.texts[j],
+            score=float(scores[j]),
+            retrieval=retrieve(view.inside, among, cosines[:, i]),
+            matches=_matches(view, cosines[:, i], side),
+        )
         for i, j in enumerate(rows)
-    ]
+    )
 
 
-def _matches(view: View, cosines: Array, side: str) -> dict[str, Any]:
-    """Rows of the class nearest to a caption: how near, discover rows decided; what happened, the others say."""
+def _matches(view: View, cosines: Array, side: str) -> CaptionMatches:
+    """Rows of the class nearest to a caption: search rows decide how near, held-out rows say what happened."""
     assert view.evaluation.errors is not None
     among = view.searched & (view.inside | view.rest)
     bad = view.evaluation.errors if side == "hard" else ~view.evaluation.errors
     share, cut = nearest_share(cosines[among], bad[among])
-    told = description(view, cosines >= cut)
-    return {"share": share, "cosine": cut, **told, "interval": wilson(told["errors"], told["n"])}
+    match = measure_match(view, cosines >= cut)
+    return CaptionMatches(share, cut, match, _interval(match.outcome))
 
 
-def _rate(evaluation: Evaluation, rows: Array) -> dict[str, Any]:
-    told = outcome(evaluation, rows)
-    return {**told, "interval": wilson(told["errors"], told["n"])}
+def _interval(outcome: Outcome) -> tuple[float, float]:
+    assert outcome.errors is not None
+    return wilson(outcome.errors, outcome.n)

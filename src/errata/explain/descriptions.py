@@ -6,36 +6,77 @@ and texts of length one. Nothing here embeds anything: a shared space such as CL
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 from sklearn.metrics import average_precision_score
 
-from ..core import Array, Captions, Explanation, InputError
+from ..core import Array, Captions, InputError
 from ..core.blocks import Matrix, blocks, unit
 from ..core.membership import threshold
-from .view import View
+from ..core.record import FLAT, OMIT_NONE, Record, json_key
+from .context import Context
+from .kinds import SliceExplanation
+from .view import MEASURED_ON, View
 
 MOST = 10
 
 Reference = Literal["class", "all positives"]
 
 
-def describe_slice(view: View, captions: Captions) -> Explanation:
-    """The texts that tell a slice of an audit from its class."""
-    evaluation = view.evaluation
-    assert evaluation.labels is not None
-    found = describe(
-        view.slice.weights,
-        evaluation.labels,
-        evaluation.representations[captions.representation],
-        captions,
-        chosen=view.chosen,
-        members=view.inside,
-        measured=view.measured & (view.inside | view.rest),
-    )
-    name = evaluation.class_name(found.data["majority"])
-    return Explanation("descriptions", {**found.data, **view.roles, "class": name})
+@dataclass(frozen=True)
+class Retrieval(Record):
+    """How well nearness to a text retrieves the members among some rows."""
+
+    average_precision: float | None  # None where all rows, or none, are members
+    base_rate: float | None
+    n: int
+
+
+@dataclass(frozen=True)
+class DescriptionRow(Record):
+    """A text, its score, and how well it retrieves the members."""
+
+    text: str
+    score: float
+    retrieval: Retrieval = field(metadata=FLAT)
+
+
+@dataclass(frozen=True)
+class Descriptions(SliceExplanation):
+    """The texts nearest to a slice and farthest from its class, best first."""
+
+    kind = "descriptions"
+    needs = frozenset({"texts"})
+
+    reference: str  # what the slice is compared with: "class" or "all positives"
+    majority: int  # the class that holds most of the slice's weight
+    representation: str
+    total: int = field(metadata=json_key("of"))  # texts to choose from
+    rows: tuple[DescriptionRow, ...]
+    chosen_on: str | None = field(default=None, metadata=OMIT_NONE)
+    measured_on: str | None = field(default=None, metadata=OMIT_NONE)
+    class_name: str | None = field(default=None, metadata={**json_key("class"), **OMIT_NONE})
+
+    @classmethod
+    def explain(cls, view: View, context: Context) -> Descriptions:
+        """The texts that tell a slice of an audit from its class."""
+        evaluation = view.evaluation
+        captions = context.texts
+        assert evaluation.labels is not None
+        assert captions is not None
+        descriptions = describe(
+            view.slice.weights,
+            evaluation.labels,
+            evaluation.representations[captions.representation],
+            captions,
+            chosen=view.chosen,
+            members=view.inside,
+            measured=view.measured & (view.inside | view.rest),
+        )
+        name = evaluation.class_name(descriptions.majority)
+        return replace(descriptions, chosen_on=view.chosen_on, measured_on=MEASURED_ON, class_name=name)
 
 
 def describe(
@@ -49,35 +90,32 @@ def describe(
     measured: Array | None = None,
     reference: Reference = "class",
     most: int = MOST,
-) -> Explanation:
+) -> Descriptions:
     """The texts that tell a slice from its class, chosen on some rows, measured on others.
 
-    weights: (n,) of the slice; labels: (n,) class indices; embeddings: (n, d). chosen: (n,) bool, such as the discover
-    rows; without it all rows choose and nothing is measured. members: (n,) bool; by default as many as the weights
-    sum to. measured: (n,) bool; by default the rows that did not choose. reference: what the slice's mean is
-    compared with, the class most of its weight lies in, or the rows with label 1 as in the code of 2021.
+    weights: (n,) of the slice. labels: (n,) class indices. embeddings: (n, d). captions: the texts to choose from.
+    chosen: (n,) bool, such as the search rows. Default: all rows choose, and nothing is measured. members:
+    (n,) bool. Default: as many as the weights sum to. measured: (n,) bool. Default: the rows that did not
+    choose. reference: what the slice's mean is compared with, the class most of its weight lies in, or the
+    rows with label 1 as in the code of 2021. most: texts that are returned.
     """
     _check(weights, labels, embeddings, captions, reference)
     chosen = np.ones(len(weights), dtype=bool) if chosen is None else np.asarray(chosen, dtype=bool)
     members = weights >= threshold(weights[chosen]) if members is None else members
+    measured = ~chosen if measured is None else measured
     majority = _majority(weights * chosen, labels)
-    compared = labels == (majority if reference == "class" else 1)
+    positive = majority if reference == "class" else 1
+    compared = labels == positive
     columns = np.stack([weights * chosen, compared & chosen], axis=1)
     directions = unit(captions.embeddings)
     scores = _offset(embeddings, columns) @ directions.T
     best = np.argsort(-scores, kind="stable")[:most]
-    cosines, others = unit_products(embeddings, directions[best]), ~chosen if measured is None else measured
-    data: dict[str, Any] = {
-        "reference": reference,
-        "majority": majority,
-        "representation": captions.representation,
-        "of": len(captions),
-        "rows": [
-            {"text": captions.texts[j], "score": float(scores[j]), **retrieval(members, others, cosines[:, i])}
-            for i, j in enumerate(best)
-        ],
-    }
-    return Explanation("descriptions", data)
+    cosines = unit_products(embeddings, directions[best])
+    rows = [
+        DescriptionRow(captions.texts[j], float(scores[j]), retrieve(members, measured, cosines[:, i]))
+        for i, j in enumerate(best)
+    ]
+    return Descriptions(reference, majority, captions.representation, len(captions), tuple(rows))
 
 
 def _check(weights: Array, labels: Array, embeddings: Matrix, captions: Captions, reference: str) -> None:
@@ -120,12 +158,11 @@ def _offset(embeddings: Matrix, columns: Array) -> Array:
     return offset
 
 
-def retrieval(members: Array, rows: Array, cosines: Array) -> dict[str, Any]:
+def retrieve(members: Array, rows: Array, cosines: Array) -> Retrieval:
     """How well nearness to a text ((n,) cosines) retrieves the members among some rows ((n,) bool)."""
-    inside, n = members[rows], int(np.count_nonzero(rows))
-    mixed = 0 < int(inside.sum()) < n
-    return {
-        "average_precision": float(average_precision_score(inside, cosines[rows])) if mixed else None,
-        "base_rate": float(inside.mean()) if n else None,
-        "n": n,
-    }
+    inside = members[rows]
+    n = len(inside)
+    base_rate = float(inside.mean()) if n else None
+    if not 0 < int(inside.sum()) < n:
+        return Retrieval(None, base_rate, n)
+    return Retrieval(float(average_precision_score(inside, cosines[rows])), base_rate, n)

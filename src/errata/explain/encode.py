@@ -49,12 +49,12 @@ def encode(name: str, column: Array, searched: Array) -> Column | Skipped:
     return _categorical(name, column, missing)
 
 
-def classes(name: str, evaluation: Evaluation, column: Array, searched: Array) -> Column | Skipped:
+def encode_classes(name: str, evaluation: Evaluation, column: Array, searched: Array) -> Column | Skipped:
     """Labels or predictions by the names of their classes; in bins where they are quantities."""
     if evaluation.task == "regression" or (column != np.round(column)).any():
         return encode(name, column, searched)
-    found, codes = np.unique(column, return_inverse=True)
-    return Column(name, "categorical", tuple(evaluation.class_name(int(value)) for value in found), codes)
+    distinct, codes = np.unique(column, return_inverse=True)
+    return Column(name, "categorical", tuple(evaluation.class_name(int(value)) for value in distinct), codes)
 
 
 def _missing(column: Array) -> Array:
@@ -66,11 +66,17 @@ def _missing(column: Array) -> Array:
 
 
 def _categorical(name: str, column: Array, missing: Array) -> Column:
-    found, inverse = np.unique(column[~missing], return_inverse=True)
-    codes = np.full(len(column), len(found), dtype=np.int64)
+    distinct, inverse = np.unique(column[~missing], return_inverse=True)
+    return _column(name, "categorical", [_plain(value) for value in distinct], inverse, missing)
+
+
+def _column(name: str, kind: str, values: list[str], inverse: Array, missing: Array) -> Column:
+    """inverse: the value of each row that has one; the others have the last value, None."""
+    codes = np.full(len(missing), len(values), dtype=np.int64)
     codes[~missing] = inverse
-    values = tuple(_plain(value) for value in found)
-    return Column(name, "categorical", (*values, None) if missing.any() else values, codes)
+    if missing.any():
+        return Column(name, kind, (*values, None), codes)
+    return Column(name, kind, tuple(values), codes)
 
 
 def _plain(value: object) -> str:
@@ -91,12 +97,10 @@ def _numeric(name: str, column: Array, missing: Array, searched: Array) -> Colum
     cuts = np.unique(np.quantile(finite, np.arange(1, BINS) / BINS, method="lower"))
     bins = np.searchsorted(cuts, present, side="left")  # a cut belongs to the bin below it
     used, inverse = np.unique(bins, return_inverse=True)
-    codes = np.full(len(column), len(used), dtype=np.int64)
-    codes[~missing] = inverse
-    values = tuple(_range(present[bins == b]) for b in used)
-    return Column(name, "numeric", (*values, None) if missing.any() else values, codes)
+    return _column(name, "numeric", [_range(present[bins == b]) for b in used], inverse, missing)
 
 
 def _range(values: Array) -> str:
-    low, high = number(float(values.min())), number(float(values.max()))
+    low = number(float(values.min()))
+    high = number(float(values.max()))
     return low if low == high else f"{low} to {high}"

@@ -6,16 +6,17 @@ A feature means something to people where it is a robust model's; nothing here a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core import Array, Audit, Evaluation, Explanation, InputError, Slice, require
 from ..core.errors import unknown
-from .path import path_rule
-from .thumbnails import address, overlaid
+from ..core.record import Record, json_key
+from .path import PathFeature, TreePath, path_rule
+from .thumbnails import address, overlay
 
 if TYPE_CHECKING:
     import torch
@@ -23,8 +24,43 @@ if TYPE_CHECKING:
     from ..tensors import Ball, Lens, Prepare
 
 STEPS = 100
-CHANGE = 0.1  # of an attack without a radius: so much of every value of a picture, in the mean square
+CHANGE = 0.1  # of an attack without a radius: so much of every value of an image, in the mean square
 CLOSE = 0.05  # of the largest value: features of the same model differ by less, also in half precision
+
+
+@dataclass(frozen=True)
+class FeatureImage(Record):
+    """An image, where in it a feature is, and the image changed so that the feature rises; as data: addresses."""
+
+    row: int
+    image: str = field(metadata=json_key("picture"))
+    heat: str | None  # None: the feature is nowhere in it
+    attack: str
+    before: float  # the value of the feature in the image
+    after: float  # and in the changed image
+    moved: float  # L2 distance of the two
+
+
+@dataclass(frozen=True)
+class FeatureImages(Record):
+    """The images of one feature."""
+
+    feature: int
+    name: str
+    images: tuple[FeatureImage, ...] = field(metadata=json_key("pictures"))
+
+
+@dataclass(frozen=True)
+class Features(Explanation):
+    """What the features of a path look like, and how far the attacks went."""
+
+    kind = "features"
+
+    representation: str
+    radius: float
+    step: float
+    steps: int
+    features: tuple[FeatureImages, ...]
 
 
 def picture_features(
@@ -41,14 +77,15 @@ def picture_features(
     steps: int = STEPS,
     device: torch.device | str | None = None,
 ) -> Audit:
-    """The audit with pictures for every path that method `barlow` found in features of `model`.
+    """The audit with heat maps and feature attacks for every path that method `barlow` found in features of `model`.
 
-    images: (n, h, w, 3) or (n, h, w), or anything that gives the picture of row i; bytes, or floats in [0, 1].
-    prepare: from pixels (b, c, h, w) in [0, 1] to what the model takes (`errata.train.scaled` for ours); left out,
-    pixels as they are. representation: which one the model made; needed where paths were found in several.
-    layer: the one that was collected, where it had a name. maps: the module whose maps make heat maps; left out, the
-    last. radius, step, steps: of the attack, L2 in units of [0, 1] pixels; left out, the radius is .1 for every value
-    of a picture and the step 2.5 radius / steps. The paper has step 1, 500 steps and no radius that ever binds.
+    audit: its slices of other kinds stay as they are. model: the one that made the features. images: (n, h, w, 3) or
+    (n, h, w), or anything that gives the image of row i; bytes, or floats in [0, 1]. representation: which one the
+    model made; needed where paths were found in several. prepare: from pixels (b, c, h, w) in [0, 1] to what the model
+    takes (`errata.train.scaled` for ours). Default: pixels as they are. layer: the one that was collected, where it
+    had a name. maps: the module whose maps make heat maps. Default: the last. radius, step, steps: of the attack, L2
+    in units of [0, 1] pixels. Default: the radius is .1 for every value of an image and the step 2.5 radius / steps.
+    The paper has step 1, 500 steps and no radius that ever binds. device: where the model runs.
     """
     require("torch", "torch")
     from ..tensors import Ball, Lens
@@ -62,87 +99,95 @@ def picture_features(
     first = np.asarray(images[0])
     size = CHANGE * math.sqrt(first.size) if radius is None else radius
     studio = _Studio(audit.evaluation, name, lens, images, Ball(size, steps, step))
-    return replace(audit, slices=tuple(studio.pictured(found) for found in audit.slices))
+    return replace(audit, slices=tuple(studio.explain(slice_) for slice_ in audit.slices))
 
 
-def _representation(audit: Audit, asked: str | None) -> str | None:
+def _representation(audit: Audit, name: str | None) -> str | None:
     """The one that paths were found in; None where there are no paths."""
-    rules = [rule for found in audit.slices if (rule := path_rule(found.rule)) is not None]
-    found = sorted({rule["representation"] for rule in rules})
-    if asked is not None and asked not in audit.evaluation.representations:
-        raise unknown("representation", asked, audit.evaluation.representations)
-    if asked is None and len(found) > 1:
-        raise InputError(f"paths were found in {' and '.join(found)}; say which of them `model` made, `representation`")
-    return asked if asked is not None else next(iter(found), None)
+    if name is not None:
+        if name not in audit.evaluation.representations:
+            raise unknown("representation", name, audit.evaluation.representations)
+        return name
+    rules = [rule for slice_ in audit.slices if (rule := path_rule(slice_.rule)) is not None]
+    names = sorted({rule["representation"] for rule in rules})
+    if len(names) > 1:
+        raise InputError(f"paths were found in {' and '.join(names)}; name the one that `model` made, `representation`")
+    return next(iter(names), None)
 
 
 class _Studio:
-    """Takes the pictures of one audit; those of a feature and some rows once."""
+    """Makes the images of one audit; those of a feature and some rows once."""
 
     def __init__(self, evaluation: Evaluation, name: str, lens: Lens, images: Any, ball: Ball):
-        self._evaluation, self._name, self._lens, self._images, self._ball = evaluation, name, lens, images, ball
-        self._taken: dict[tuple[int, ...], list[dict[str, Any]]] = {}
+        self._evaluation = evaluation
+        self._name = name
+        self._lens = lens
+        self._images = images
+        self._ball = ball
+        self._done: dict[tuple[int, ...], tuple[FeatureImage, ...]] = {}
 
-    def pictured(self, found: Slice) -> Slice:
-        rule = path_rule(found.rule)
-        shown = next((e.data for e in found.explanations if e.kind == "path"), None)
-        if rule is None or rule["representation"] != self._name or shown is None:
-            return found
-        data = {
-            "representation": self._name,
-            "radius": self._ball.radius,
-            "step": self._ball.stride,
-            "steps": self._ball.steps,
-            "features": [self._feature(one) for one in shown["features"]],
-        }
-        kept = [e for e in found.explanations if e.kind != "features"]
-        return replace(found, explanations=(*kept, Explanation("features", data)))
+    def explain(self, slice_: Slice) -> Slice:
+        """The slice with the images of its path's features; as it is where it is no path of this representation."""
+        rule = path_rule(slice_.rule)
+        path = slice_.explanation(TreePath)
+        if rule is None or rule["representation"] != self._name or path is None:
+            return slice_
+        features = Features(
+            representation=self._name,
+            radius=self._ball.radius,
+            step=self._ball.stride,
+            steps=self._ball.steps,
+            features=tuple(self._feature(feature) for feature in path.features),
+        )
+        others = [explanation for explanation in slice_.explanations if explanation.kind != Features.kind]
+        return replace(slice_, explanations=(*others, features))
 
-    def _feature(self, one: Mapping[str, Any]) -> dict[str, Any]:
-        rows = [row["row"] for row in one["activating"]]
-        key = (one["feature"], *rows)
-        if key not in self._taken:
-            self._taken[key] = self._pictures(one["feature"], rows) if rows else []
-        return {"feature": one["feature"], "name": one["name"], "pictures": self._taken[key]}
+    def _feature(self, feature: PathFeature) -> FeatureImages:
+        rows = [row.row for row in feature.activating]
+        key = (feature.feature, *rows)
+        if key not in self._done:
+            self._done[key] = self._draw(feature.feature, rows) if rows else ()
+        return FeatureImages(feature.feature, feature.name, self._done[key])
 
-    def _pictures(self, feature: int, rows: Sequence[int]) -> list[dict[str, Any]]:
+    def _draw(self, feature: int, rows: Sequence[int]) -> tuple[FeatureImage, ...]:
         images = _stacked(self._images, rows)
         self._check(images, rows)
         heats = self._lens.heat(images, feature)
-        attacked, before, after, gone = self._lens.attack(images, feature, self._ball)
+        attacked, before, after, moved = self._lens.attack(images, feature, self._ball)
         plain = images / 255 if images.dtype == np.uint8 else images
-        return [
-            {
-                "row": int(row),
-                "picture": address(plain[i]),
-                "heat": address(overlaid(plain[i], heats[i])),  # None: the feature is nowhere in it
-                "attack": address(attacked[i]),
-                "before": float(before[i]),
-                "after": float(after[i]),
-                "moved": float(gone[i]),
-            }
+        overlays = [overlay(image, heat) for image, heat in zip(plain, heats, strict=True)]
+        return tuple(
+            FeatureImage(
+                row=int(row),
+                image=address(plain[i]),
+                heat=overlays[i],
+                attack=address(attacked[i]),
+                before=float(before[i]),
+                after=float(after[i]),
+                moved=float(moved[i]),
+            )
             for i, row in enumerate(rows)
-        ]
+        )
 
     def _check(self, images: Array, rows: Sequence[int]) -> None:
-        """The model sees in the pictures what the audit has: else the pictures would be of something else."""
-        held = np.asarray(self._evaluation.representations[self._name][np.asarray(rows)], dtype=np.float64)
-        seen = self._lens.features(images)
-        if seen.shape != held.shape:
+        """The model computes from the images what the audit has: else its heat maps would be of something else."""
+        stored = np.asarray(self._evaluation.representations[self._name][np.asarray(rows)], dtype=np.float64)
+        computed = self._lens.features(images)
+        if computed.shape != stored.shape:
             raise InputError(
-                f"`model` has {seen.shape[1]} features where `{self._name}` has {held.shape[1]} columns; "
+                f"`model` has {computed.shape[1]} features where `{self._name}` has {stored.shape[1]} columns; "
                 "give the model that made them, and its `layer`"
             )
-        wrong = np.abs(seen - held).max(axis=1) > CLOSE * max(np.abs(held).max(), np.abs(seen).max())
+        wrong = np.abs(computed - stored).max(axis=1) > CLOSE * max(np.abs(stored).max(), np.abs(computed).max())
         if wrong.any():
             raise InputError(
                 f"the features of `model` differ from `{self._name}`, first in row {rows[int(wrong.argmax())]}; "
-                "give the model that made them, its `prepare`, and the pictures in the order of the rows"
+                "give the model that made them, its `prepare`, and the images in the order of the rows"
             )
 
 
 def _stacked(images: Any, rows: Sequence[int]) -> Array:
-    pictures = [np.asarray(images[int(i)]) for i in rows]
-    if len({picture.shape for picture in pictures}) > 1:
+    arrays = [np.asarray(images[int(i)]) for i in rows]
+    if len({array.shape for array in arrays}) > 1:
         raise InputError("`images` differ in size; give them as the model sees them, all of one size")
-    return np.stack(pictures)
+    return np.stack(arrays)

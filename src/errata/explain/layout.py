@@ -1,83 +1,85 @@
-"""Where each row is drawn on a map: near the rows that its representation has near it.
+"""Where each row is drawn on a map: near the rows that are near it in a representation.
 
 Principal axes, then t-SNE of some rows (landmarks); every other row goes between its nearest landmarks. Rows are taken
-in the order of their ids and chosen by a hash of them, on one thread: the same seed gives the same bytes, and an id its
-place, in whatever order the rows come.
+in the order of their ids and chosen by a hash of them, on one thread: the same seed gives the same bytes, and an id the
+same position, in whatever order the rows come.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 
 import numpy as np
 from sklearn.manifold import TSNE
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
-from ..core import Array, Audit, Evaluation, InputError, Matrix, RowView
+from ..core import Array, Evaluation, InputError, Matrix, RowView
 from ..core.blocks import blocks
+from ..core.progress import Progress, silent
 
 AXES = 50  # principal components that t-SNE and its neighbours read
 AXES_ROWS = 20_000  # enough for 50 axes
 WIDEST = 512  # columns; beyond it, axes are found by iteration instead of from the covariance
-EXTRA_AXES, PASSES = 10, 4  # of that iteration
+EXTRA_AXES = 10  # of that iteration
+PASSES = 4
 FEWEST = 30  # rows; with fewer, two principal components are the map
 PERPLEXITY = 30.0
 NEIGHBOURS = 5
 JITTER = 0.004  # of the map's width: rows with the same neighbours would hide each other
 BLOCK_BYTES = 1 << 24
+STAGE = "map"
 
-Progress = Callable[[float], None]
 
-
-def place(
+def lay_out(
     evaluation: Evaluation,
     representation: str | None = None,
     *,
     seed: int = 0,
     landmarks: int = 2000,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Array:
-    """(n, 2) float32 in [-1, 1], both axes in one scale. progress: is told the share done.
+    """(n, 2) float32 in [-1, 1]: a position for every row, both axes in one scale.
+
+    evaluation: the rows. representation: its name; it may be left out where there is only one. seed: of the choice of
+    landmarks and of t-SNE. landmarks: rows that t-SNE lays out. progress: gets "map" and the share done.
 
     200,000 memory-mapped rows of 128 columns took 21 and 29 s on one core of a busy machine, most of it t-SNE.
     """
     if landmarks < FEWEST:
         raise InputError(f"`landmarks` must be at least {FEWEST}; got {landmarks}")
     name = evaluation.representation(representation, "the map")
-    tell = progress or (lambda share: None)
     ids = evaluation.row_ids
     order = np.argsort(ids, kind="stable")
     rows = RowView(evaluation.representations[name], order)
     xy = np.empty((len(ids), 2), dtype=np.float32)
     with threadpool_limits(limits=1):  # sums of several threads differ in their last bits, which t-SNE makes large
-        xy[order] = _place(rows, _keys(ids[order], seed), seed, landmarks, tell)
-    tell(1.0)
+        xy[order] = _lay_out_sorted(rows, _keys(ids[order], seed), seed, landmarks, progress)
+    progress(STAGE, 1.0)
     return xy
 
 
-def _place(rows: Matrix, keys: Array, seed: int, landmarks: int, tell: Progress) -> Array:
+def _lay_out_sorted(rows: Matrix, keys: Array, seed: int, landmarks: int, progress: Progress) -> Array:
     """(n, 2) of rows in the order of their ids."""
     centre, axes = _principal_axes(rows, _chosen(keys, AXES_ROWS), seed)
-    tell(0.1)
+    progress(STAGE, 0.1)
     chosen = _chosen(keys, landmarks)
     anchors = (np.asarray(rows[chosen], dtype=np.float64) - centre) @ axes
     spread = float(np.sqrt(np.square(anchors).mean())) if anchors.size else 0.0
-    if spread == 0:  # rows that are all alike have one place
+    if spread == 0:  # rows that are all alike have one position
         return np.zeros((len(rows), 2))
     if len(rows) < FEWEST:
         return _scaled(_two(anchors))
     anchors /= spread
-    places = _tsne(anchors, seed)
-    tell(0.6)
+    positions = _tsne(anchors, seed)
+    progress(STAGE, 0.6)
     xy = np.empty((len(rows), 2))
     near = NearestNeighbors(n_neighbors=min(NEIGHBOURS, len(anchors)), algorithm="brute").fit(anchors)
     for part, block in blocks(rows, BLOCK_BYTES):
-        xy[part] = _between(near, places, (block - centre) @ axes / spread)
-        tell(0.6 + 0.4 * part.stop / len(rows))
-    xy += JITTER * np.ptp(places, axis=0).max() * _jitter(keys)
-    xy[chosen] = places
+        xy[part] = _between(near, positions, (block - centre) @ axes / spread)
+        progress(STAGE, 0.6 + 0.4 * part.stop / len(rows))
+    xy += JITTER * np.ptp(positions, axis=0).max() * _jitter(keys)
+    xy[chosen] = positions
     return _scaled(xy)
 
 
@@ -100,17 +102,20 @@ def _jitter(keys: Array) -> Array:
 
 def _principal_axes(rows: Matrix, chosen: Array, seed: int) -> tuple[Array, Array]:
     """(d,) mean and (d, axes) of the chosen rows, read a block at a time; columns without spread count for nothing."""
-    some, d = RowView(rows, chosen), rows.shape[1]
+    some = RowView(rows, chosen)
+    d = rows.shape[1]
     first = np.asarray(some[:1], dtype=np.float64)[0]  # what differs from it is summed: constant columns give zeros
     sums = [(block - first).sum(axis=0) for _, block in blocks(some, BLOCK_BYTES)]
     centre = first + np.sum(sums, axis=0) / len(some)
 
     def spread_along(basis: Array | None) -> Array:
         """The covariance times a basis (d, a); itself where there is none. Not divided by the number of rows."""
-        total = np.zeros((d, d if basis is None else basis.shape[1]))
+        width = d if basis is None else basis.shape[1]
+        total = np.zeros((d, width))
         for _, block in blocks(some, BLOCK_BYTES):
             off = block - centre
-            total += off.T @ (off if basis is None else off @ basis)
+            projected = off if basis is None else off @ basis
+            total += off.T @ projected
         return total
 
     if d <= WIDEST:
@@ -131,7 +136,7 @@ def _two(reduced: Array) -> Array:
 
 
 def _tsne(anchors: Array, seed: int) -> Array:
-    """(m, 2) places of the landmarks, started from their two first components."""
+    """(m, 2) positions of the landmarks, started from their two first components."""
     rng = np.random.default_rng(seed)
     start = _two(anchors) / max(float(anchors[:, 0].std()), 1e-12) + 0.01 * rng.normal(size=(len(anchors), 2))
     perplexity = min(PERPLEXITY, (len(anchors) - 1) / 3)
@@ -139,61 +144,21 @@ def _tsne(anchors: Array, seed: int) -> Array:
     return np.asarray(tsne.fit_transform(anchors), dtype=np.float64)
 
 
-def _between(near: NearestNeighbors, places: Array, rows: Array) -> Array:
-    """(n, 2) means of the places of the nearest landmarks, the nearer the heavier."""
+def _between(near: NearestNeighbors, positions: Array, rows: Array) -> Array:
+    """(n, 2) means of the positions of the nearest landmarks, the nearer the heavier."""
     distances, index = near.kneighbors(rows)
     # Relative to the farthest of them, so that a row on a landmark is not divided by zero.
     closeness = 1 / np.maximum(distances, 1e-6 * np.maximum(distances[:, -1:], 1e-12))
     closeness /= closeness.sum(axis=1, keepdims=True)
-    return np.asarray((closeness[:, :, None] * places[index]).sum(axis=1))
+    return np.asarray((closeness[:, :, None] * positions[index]).sum(axis=1))
 
 
 def _scaled(xy: Array) -> Array:
     """Into [-1, 1], the middle at zero, both axes by the same factor."""
-    low, high = xy.min(axis=0), xy.max(axis=0)
+    low = xy.min(axis=0)
+    high = xy.max(axis=0)
     half = float((high - low).max()) / 2
-    return np.zeros_like(xy) if half == 0 else np.clip((xy - (low + high) / 2) / half, -1, 1)
-
-
-def thin(audit: Audit, xy: Array, most: int = 4000, seed: int = 0) -> Array:
-    """Rows to draw, at most `most`, in order: all members of slices, then others, the sparsest places first.
-
-    Members are thinned only where they alone are more than `most`, and then each slice by the same share. Of the
-    others every occupied cell of a grid keeps a row before any keeps a second.
-    """
-    n = len(audit.evaluation)
-    if np.shape(xy) != (n, 2):
-        raise InputError(f"`xy` must have shape ({n}, 2), one place a row; got {np.shape(xy)}")
-    if most < 1:
-        raise InputError(f"`most` must be at least 1; got {most}")
-    keys = _keys(audit.evaluation.row_ids, seed)
-    first = np.full(n, -1)  # of the slices a row is in
-    for j, found in reversed(list(enumerate(audit.slices))):
-        first[found.members] = j
-    members, others = np.flatnonzero(first >= 0), np.flatnonzero(first < 0)
-    if len(members) >= most:
-        ranks, sizes = _ranks(first[members], keys[members])
-        return np.sort(members[np.lexsort((keys[members], (ranks + 0.5) / sizes))[:most]])
-    left = most - len(members)
-    ranks, _ = _ranks(_cells(np.asarray(xy)[others], left), keys[others])
-    return np.sort(np.concatenate([members, others[np.lexsort((keys[others], ranks))[:left]]]))
-
-
-def _cells(xy: Array, most: int) -> Array:
-    """(n,) the cell of a square grid that each place lies in; at most `most` cells."""
-    side = max(1, int(np.sqrt(most)))
-    low, width = xy.min(axis=0, initial=np.inf), np.ptp(xy) if xy.size else 0.0
-    if not width:
-        return np.zeros(len(xy), dtype=np.int64)
-    column = np.clip(((xy - low) / width * side).astype(np.int64), 0, side - 1)
-    cells: Array = column[:, 0] * side + column[:, 1]
-    return cells
-
-
-def _ranks(kinds: Array, keys: Array) -> tuple[Array, Array]:
-    """(n,) how many of the same kind have a smaller key, and (n,) how many of the kind there are."""
-    order = np.lexsort((keys, kinds))
-    _, start, place, sizes = np.unique(kinds[order], return_index=True, return_inverse=True, return_counts=True)
-    ranks, of = np.empty(len(kinds), dtype=np.int64), np.empty(len(kinds), dtype=np.int64)
-    ranks[order], of[order] = np.arange(len(kinds)) - start[place], sizes[place]
-    return ranks, of
+    if half == 0:
+        return np.zeros_like(xy)
+    scaled: Array = np.clip((xy - (low + high) / 2) / half, -1, 1)
+    return scaled

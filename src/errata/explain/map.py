@@ -1,18 +1,34 @@
-"""The places of all rows on a map, as part of an audit."""
+"""The positions of all rows on a map, as part of an audit."""
 
 from __future__ import annotations
 
-from base64 import b64encode
-from collections.abc import Callable
-from dataclasses import replace
+from base64 import b64decode, b64encode
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..core import Audit, Explanation
-from .layout import place
+from ..core import Array, Audit, Explanation
+from ..core.progress import Progress, silent
+from .layout import lay_out
 
-LANDMARKS = 1_000  # rows that t-SNE places; the others lie between them
-FULL = 32_767  # places are whole numbers of two bytes: a screen has fewer pixels
+LANDMARKS = 1_000  # rows that t-SNE lays out; the others lie between them
+FULL = 32_767  # positions are whole numbers of two bytes: a screen has fewer pixels
+
+
+@dataclass(frozen=True)
+class RowMap(Explanation):
+    """Where each row lies on a map of one representation."""
+
+    kind = "map"
+
+    representation: str
+    n: int
+    xy: str  # base64 of n pairs of whole numbers of two bytes
+
+    def positions(self) -> Array:
+        """(n, 2) whole numbers from -32767 to 32767."""
+        positions: Array = np.frombuffer(b64decode(self.xy), dtype="<i2").reshape(-1, 2)
+        return positions
 
 
 def draw_map(
@@ -20,23 +36,24 @@ def draw_map(
     representation: str | None = None,
     *,
     seed: int = 0,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = silent,
 ) -> Audit:
-    """The audit with a map: rows that are alike to the model, or to whoever made the representation, lie together.
+    """The audit with a map on which rows that are alike in one representation lie together.
 
-    representation: its name; left out, that of the first slice, or the first there is. Without one, no map.
+    audit: with any slices, or none. representation: its name. Default: that of the first slice, or the first there is;
+    without one there is no map. seed: another one gives another map. progress: gets "map" and the share done.
     """
-    name = representation or _of_slices(audit)
+    name = representation or _default_representation(audit)
     if name is None:
         return audit
-    xy = place(audit.evaluation, name, seed=seed, landmarks=LANDMARKS, progress=progress)
-    places = np.round(np.clip(xy, -1, 1) * FULL).astype("<i2")
-    data = {"representation": name, "n": len(places), "xy": b64encode(places.tobytes()).decode()}
-    kept = tuple(one for one in audit.explanations if one.kind != "map")
-    return replace(audit, explanations=(*kept, Explanation("map", data)))
+    xy = lay_out(audit.evaluation, name, seed=seed, landmarks=LANDMARKS, progress=progress)
+    whole = np.round(np.clip(xy, -1, 1) * FULL).astype("<i2")
+    row_map = RowMap(name, len(whole), b64encode(whole.tobytes()).decode())
+    others = tuple(explanation for explanation in audit.explanations if explanation.kind != RowMap.kind)
+    return replace(audit, explanations=(*others, row_map))
 
 
-def _of_slices(audit: Audit) -> str | None:
-    names = audit.evaluation.representations
-    asked = (found.rule.get("representation") for found in audit.slices)
-    return next((str(name) for name in asked if name in names), next(iter(names), None))
+def _default_representation(audit: Audit) -> str | None:
+    representations = audit.evaluation.representations
+    named = (slice_.rule.get("representation") for slice_ in audit.slices)
+    return next((str(name) for name in named if name in representations), next(iter(representations), None))

@@ -3,24 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ..core import Array, Evaluation, Explanation
+from ..core import Array, Evaluation, Slice
+from ..core.record import FLAT
+from .classes import Classes
+from .context import Context
 from .encode import Column
-from .tokens import Words
-from .view import View, description, points
+from .kinds import SliceExplanation
+from .metadata import Metadata
+from .tokens import Tokens
+from .view import MEASURED_ON, Match, View, measure_match, separation
 
 LEAST_SHARE = 0.5  # of the members: a name that fits fewer misleads
 LEAST_POINTS = 0.2  # above the rest: a name that fits everything says nothing
 WORDS = 3
 FEWEST_WRONG = 3  # errors before "mostly taken for" is said
+LEAST_TAKEN = 0.5  # of those errors
+
+
+@dataclass(frozen=True)
+class Name(SliceExplanation):
+    """The name of a slice, where it comes from, and how well it fits."""
+
+    kind = "name"
+
+    chosen_on: str
+    measured_on: str
+    text: str
+    source: str | None  # "labels", "predictions", "metadata:COLUMN", "tokens"; None where no candidate fits
+    match: Match | None = field(default=None, metadata=FLAT)  # None where no candidate fits
+
+    @classmethod
+    def explain(cls, view: View, context: Context) -> Name:
+        """The candidate that sets the members apart most; the method and its number where none does."""
+        candidate = best_candidate(view, candidates(view, context))
+        scope = _scope(view)
+        if candidate is None:
+            return cls(view.chosen_on, MEASURED_ON, ", ".join([*scope, _fallback(view.slice)]), None)
+        text = ", ".join([*(part for part in scope if part != candidate.text), candidate.text])
+        return cls(view.chosen_on, MEASURED_ON, text, candidate.source, measure_match(view, candidate.matches))
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class NameCandidate:
     """A name, where it comes from and the rows it would name."""
 
     text: str
@@ -28,41 +57,40 @@ class Candidate:
     matches: Array  # (n,) bool
 
 
-def best_name(view: View, inputs: Sequence[Candidate], fallback: str) -> Explanation:
-    """The candidate that sets the members apart most, in points of rows; the fallback where none does."""
-    strongest, best = None, LEAST_POINTS
-    for candidate in inputs:
-        share, above = points(view, candidate.matches)
-        if share >= LEAST_SHARE and above >= best + (1e-9 if strongest else 0):
-            strongest, best = candidate, above
-    prefix = _scope(view)
-    if strongest is None:
-        return Explanation("name", {**view.roles, "text": ", ".join([*prefix, fallback]), "source": None})
-    text = ", ".join([*(part for part in prefix if part != strongest.text), strongest.text])
-    data = {**view.roles, "text": text, "source": strongest.source, **description(view, strongest.matches)}
-    return Explanation("name", data)
+def best_candidate(view: View, options: Sequence[NameCandidate]) -> NameCandidate | None:
+    """The candidate that sets the members apart most, in points of rows; None where none does."""
+    strongest = None
+    best = LEAST_POINTS
+    for candidate in options:
+        share, above = separation(view, candidate.matches)
+        margin = 1e-9 if strongest is not None else 0.0  # the earlier wins a tie
+        if share >= LEAST_SHARE and above >= best + margin:
+            strongest = candidate
+            best = above
+    return strongest
 
 
-def candidates(
-    view: View, explanations: Mapping[str, Explanation], columns: Mapping[str, Column], words: Words | None
-) -> list[Candidate]:
-    """All names the explanations of a slice suggest; the earlier wins a tie."""
-    found = [*_class_names(view, explanations, columns), *_metadata_names(explanations, columns)]
-    if words is not None and "tokens" in explanations:
-        found += _word_names(explanations["tokens"].data, words)
-    return found
+def candidates(view: View, context: Context) -> list[NameCandidate]:
+    """All names that the earlier explanations of a slice suggest; the earlier wins a tie."""
+    return [*_class_names(view, context), *_metadata_names(view, context), *_word_names(view, context)]
 
 
-def _class_names(view: View, explanations: Mapping[str, Explanation], columns: Mapping[str, Column]) -> list[Candidate]:
-    if "classes" not in explanations:
+def _class_names(view: View, context: Context) -> list[NameCandidate]:
+    """The label and the prediction that the slice differs in most."""
+    classes = view.explanation(Classes)
+    if classes is None:
         return []
-    data, found = explanations["classes"].data, []
-    for key, word in (("labels", "label"), ("predictions", "predicted")):
-        for row in data[key]["rows"][:1] if data[key] else []:
-            matches = columns[key].holds(row["value"])
-            tail = _taken_for(view, columns, matches) if key == "labels" else ""
-            found.append(Candidate(class_words(word, row["value"]) + tail, key, matches))
-    return found
+    columns = context.class_columns[view.slice.task]
+    names = []
+    if classes.labels is not None and classes.labels.rows:
+        value = classes.labels.rows[0].value
+        matches = columns["labels"].holds(value)
+        text = class_words("label", value) + _taken_for(view, columns.get("predictions"), matches)
+        names.append(NameCandidate(text, "labels", matches))
+    if classes.predictions is not None and classes.predictions.rows:
+        value = classes.predictions.rows[0].value
+        names.append(NameCandidate(class_words("predicted", value), "predictions", columns["predictions"].holds(value)))
+    return names
 
 
 def class_words(word: str, value: str | None) -> str:
@@ -71,33 +99,43 @@ def class_words(word: str, value: str | None) -> str:
     return str(value) if named and word == "label" else f"{word} {value}"
 
 
-def _taken_for(view: View, columns: Mapping[str, Column], matches: Array) -> str:
+def _taken_for(view: View, predictions: Column | None, matches: Array) -> str:
     """ ", mostly taken for 1", where half the errors of the label's chosen members go one way."""
-    errors, predictions = view.evaluation.errors, columns.get("predictions")
+    errors = view.evaluation.errors
     if errors is None or predictions is None:
         return ""
     wrong = view.inside & view.chosen & matches & errors
     counts = np.bincount(predictions.codes[wrong], minlength=1)
-    if counts.sum() < FEWEST_WRONG or counts.max() < 0.5 * counts.sum():
+    if counts.sum() < FEWEST_WRONG or counts.max() < LEAST_TAKEN * counts.sum():
         return ""
     return f", mostly taken for {predictions.values[int(counts.argmax())]}"
 
 
-def _metadata_names(explanations: Mapping[str, Explanation], columns: Mapping[str, Column]) -> list[Candidate]:
+def _metadata_names(view: View, context: Context) -> list[NameCandidate]:
     """The value of each column that the slice has most more of."""
-    found = []
-    for profile in explanations["metadata"].data["columns"] if "metadata" in explanations else []:
-        more = [row for row in profile["rows"] if row["found_points"] > 0]
+    metadata = view.explanation(Metadata)
+    if metadata is None:
+        return []
+    columns = {column.name: column for column in context.columns if isinstance(column, Column)}
+    names = []
+    for profile in metadata.columns:
+        more = [row for row in profile.rows if row.search_points > 0]
         if more:
-            value, name = more[0]["value"], profile["column"]
-            text = f"{name} missing" if value is None else f"{name} {value}"
-            found.append(Candidate(text, f"metadata:{name}", columns[f"metadata:{name}"].holds(value)))
-    return found
+            value = more[0].value
+            text = f"{profile.column} {value}"
+            if value is None:
+                text = f"{profile.column} missing"
+            names.append(NameCandidate(text, f"metadata:{profile.column}", columns[profile.column].holds(value)))
+    return names
 
 
-def _word_names(tokens: Mapping[str, Any], words: Words) -> list[Candidate]:
-    top = [row["token"] for row in tokens["rows"][:WORDS]]
-    return [Candidate(", ".join(top), "tokens", words.with_any(top))] if top else []
+def _word_names(view: View, context: Context) -> list[NameCandidate]:
+    """The words that the slice has most more of, as one name."""
+    tokens = view.explanation(Tokens)
+    if tokens is None or context.words is None or not tokens.rows:
+        return []
+    top = [row.token for row in tokens.rows[:WORDS]]
+    return [NameCandidate(", ".join(top), "tokens", context.words.with_any(top))]
 
 
 def _scope(view: View) -> list[str]:
@@ -113,11 +151,18 @@ def _scope_words(evaluation: Evaluation, key: str, value: Any) -> str:
     return class_words(word, evaluation.class_name(int(value)))
 
 
+def _fallback(slice_: Slice) -> str:
+    """ "spotlight 2": the second slice of its method."""
+    return slice_.method if slice_.column < 0 else f"{slice_.method} {slice_.column + 1}"
+
+
 def unique(names: Sequence[str]) -> list[str]:
     """The same names, numbered where one stands twice."""
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     numbered = []
     for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        numbered.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+        counts[name] = counts.get(name, 0) + 1
+        if counts[name] > 1:
+            name = f"{name} ({counts[name]})"
+        numbered.append(name)
     return numbered

@@ -1,52 +1,71 @@
 """How alike a slice's members are, and which rows just outside of it the model gets right.
 
-A story told from members alone is often false: what lies beside them and is right says what the story must leave out.
+A hypothesis made from members alone is often false: neighbours that are right say what it must leave out.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 
-from ..core import Array, Explanation
+from ..core import Array
 from ..core.blocks import Matrix
-from .exemplars import row_facts
-from .view import View
+from ..core.record import json_key
+from .context import Context
+from .examples import Example, example
+from .kinds import SliceExplanation
+from .view import MEASURED_ON, View
 
 SHOWN = 6
 NEIGHBOURS = 10
-MEMBERS = 200  # looked from
+MEMBERS = 200  # whose neighbours are looked for
 ROWS = 4_000  # looked at; of more, so many at random
 
 
-def near(view: View, seed: int) -> Explanation:
-    """On rows nobody searched, in the representation that the slice was found in."""
-    name = _representation(view)
-    X = view.evaluation.representations[name]
-    rng = np.random.default_rng([seed, 2])
-    within = view.inside | view.rest
-    rows = _some(rng, np.flatnonzero(within & view.measured), ROWS)
-    members = _some(rng, rows[view.inside[rows]], MEMBERS)
-    told: dict[str, Any] = {**view.roles, "representation": name, "coherence": None, "of": 0, "rows": []}
-    inside = view.inside[rows]
-    if len(members) < 2 or inside.all():
-        return Explanation("near", told)
-    distances = _distances(X, members, rows)
-    told["coherence"] = _coherence(distances, members, rows, inside)
-    if view.evaluation.errors is not None:
-        right = ~inside & ~view.evaluation.errors[rows]
-        reach = _reach(distances, members, rows, inside)
-        closest = distances.min(axis=0)
-        order = np.flatnonzero(right & (closest <= reach))
-        order = order[np.argsort(closest[order], kind="stable")]
-        told |= {"of": len(order), "rows": [row_facts(view.evaluation, int(rows[j])) for j in order[:SHOWN]]}
-    return Explanation("near", told)
+@dataclass(frozen=True)
+class Near(SliceExplanation):
+    """Coherence of the members, and neighbours outside the slice that the model gets right."""
+
+    kind = "near"
+    needs = frozenset({"representations"})
+
+    chosen_on: str
+    measured_on: str
+    representation: str
+    coherence: float | None  # None where there are too few members, or no other rows
+    total: int = field(metadata=json_key("of"))  # neighbours that are right
+    rows: tuple[Example, ...]  # the nearest of them
+
+    @classmethod
+    def explain(cls, view: View, context: Context) -> Self:
+        """On held-out rows, in the representation that the slice was found in."""
+        name = _representation(view)
+        X = view.evaluation.representations[name]
+        rng = np.random.default_rng([context.seed, 2])
+        within = view.inside | view.rest
+        rows = _some(rng, np.flatnonzero(within & view.measured), ROWS)
+        members = _some(rng, rows[view.inside[rows]], MEMBERS)
+        inside = view.inside[rows]
+        if len(members) < 2 or inside.all():
+            return cls(view.chosen_on, MEASURED_ON, name, None, 0, ())
+        distances = _distances(X, members, rows)
+        coherence = _coherence(distances, members, rows, inside)
+        order = np.empty(0, dtype=np.int64)
+        if view.evaluation.errors is not None:
+            right = ~inside & ~view.evaluation.errors[rows]
+            closest = distances.min(axis=0)
+            order = np.flatnonzero(right & (closest <= _reach(distances, members, rows, inside)))
+            order = order[np.argsort(closest[order], kind="stable")]
+        examples = tuple(example(view.evaluation, int(rows[j])) for j in order[:SHOWN])
+        return cls(view.chosen_on, MEASURED_ON, name, coherence, len(order), examples)
 
 
 def _representation(view: View) -> str:
-    found, names = view.slice.rule.get("representation"), view.evaluation.representations
-    return str(found) if found in names else next(iter(names))
+    named = view.slice.rule.get("representation")
+    representations = view.evaluation.representations
+    return str(named) if named in representations else next(iter(representations))
 
 
 def _some(rng: np.random.Generator, rows: Array, most: int) -> Array:
@@ -56,9 +75,11 @@ def _some(rng: np.random.Generator, rows: Array, most: int) -> Array:
 
 def _distances(X: Matrix, members: Array, rows: Array) -> Array:
     """(m, n) squared."""
-    a, b = np.asarray(X[members], dtype=np.float32), np.asarray(X[rows], dtype=np.float32)
-    centre = b.mean(axis=0)
-    a, b = a - centre, b - centre  # lengths that are small beside the distances lose no digits
+    a = np.asarray(X[members], dtype=np.float32)
+    b = np.asarray(X[rows], dtype=np.float32)
+    centre = b.mean(axis=0)  # lengths that are small beside the distances lose no digits
+    a = a - centre
+    b = b - centre
     squares: Array = np.square(a).sum(axis=1)[:, None] + np.square(b).sum(axis=1) - 2 * a @ b.T
     return np.maximum(squares, 0)
 
@@ -73,7 +94,8 @@ def _coherence(distances: Array, members: Array, rows: Array, inside: Array) -> 
     """Of a member's nearest rows, the share that are members too, beyond what chance gives; 1 where all are."""
     count = min(NEIGHBOURS, len(rows) - 1)
     nearest = np.argpartition(_others(distances, members, rows), count - 1, axis=1)[:, :count]
-    share, chance = float(inside[nearest].mean()), float((inside.sum() - 1) / (len(rows) - 1))
+    share = float(inside[nearest].mean())
+    chance = float((inside.sum() - 1) / (len(rows) - 1))
     return max(0.0, (share - chance) / (1 - chance))
 
 

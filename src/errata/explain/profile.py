@@ -1,77 +1,88 @@
-"""What a slice's rows are, beside the rest: labels, predictions and metadata (Spotlight, figure 8)."""
+"""One column of a slice's rows beside the rest: shares of its values, and how the model does on them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..core import Array, Explanation
-from .encode import Column, Skipped
-from .view import View, ratio
+from ..core import Array
+from ..core.record import FLAT, Record, json_key
+from .encode import Column
+from .view import Outcome, View, ratio
 
-MOST_ROWS = 12  # values shown of one column
-MOST_PAIRS = 5
-
-
-def class_profile(view: View, labels: Column | None, predictions: Column | None) -> Explanation:
-    """Shares of labels and predictions, and which label is taken for which prediction most often."""
-    data: dict[str, Any] = {
-        **view.roles,
-        "labels": None if labels is None else column_profile(view, labels),
-        "predictions": None if predictions is None else column_profile(view, predictions),
-        "confused": [],
-    }
-    if labels is not None and predictions is not None and view.evaluation.errors is not None:
-        data["confused"] = _confused(view, labels, predictions, view.evaluation.errors)
-    return Explanation("classes", data)
+MOST_VALUES = 12  # shown of one column
 
 
-def metadata_profile(view: View, columns: Sequence[Column | Skipped]) -> Explanation:
-    """Every column against the rest, the one that differs most first."""
-    profiles = [column_profile(view, column) for column in columns if isinstance(column, Column)]
-    skipped = [{"column": c.name, "distinct": c.distinct} for c in columns if isinstance(c, Skipped)]
-    order = sorted(range(len(profiles)), key=lambda j: (-_largest(profiles[j]), j))
-    return Explanation("metadata", {**view.roles, "columns": [profiles[j] for j in order], "skipped": skipped})
+@dataclass(frozen=True)
+class Shares(Record):
+    """The share of rows with a value, in the slice and in the rest."""
+
+    slice_share: float
+    rest_share: float
 
 
-def column_profile(view: View, column: Column) -> dict[str, Any]:
+@dataclass(frozen=True)
+class ValueRow(Record):
+    """One value of a column: counts and shares on held-out rows, and what the search rows showed."""
+
+    value: str | None  # None: missing
+    slice: tuple[int, int]  # members with the value, of all members
+    rest: tuple[int, int]
+    slice_share: float | None
+    rest_share: float | None
+    lift: float | None  # share in the slice over share in the rest; None where the rest has none
+    outcome: Outcome = field(metadata=FLAT)  # of all rows with the value
+    search: Shares = field(metadata=json_key("found"))
+    search_points: float = field(metadata=json_key("found_points"))  # difference of the two, in points
+
+
+@dataclass(frozen=True)
+class ColumnProfile(Record):
+    """The values of one column, in the order of their difference on the rows that choose."""
+
+    column: str
+    kind: str  # "categorical" or "numeric"
+    rows: tuple[ValueRow, ...]
+    left_out: int  # values beyond those shown
+
+
+def profile_column(view: View, column: Column) -> ColumnProfile:
     """One column: its values in the order of their difference on chosen rows, measured on the others."""
-    found = _counts(column, view.inside & view.chosen), _counts(column, view.rest & view.chosen)
-    share, other = (counts / max(counts.sum(), 1) for counts in found)
+    inside = count_values(column, view.inside & view.chosen)
+    outside = count_values(column, view.rest & view.chosen)
+    share = inside / max(inside.sum(), 1)
+    other = outside / max(outside.sum(), 1)
     difference = share - other
     # Of two values that differ as much, what the slice has more of says more than what it lacks.
     order = sorted(range(len(difference)), key=lambda j: (-abs(round(difference[j], 12)), -difference[j], j))
-    rows = _measured_rows(view, column)
-    for j, row in enumerate(rows):
-        row["found"] = {"slice_share": float(share[j]), "rest_share": float(other[j])}
-        row["found_points"] = 100 * float(difference[j])
-    kept = [rows[j] for j in order if found[0][j] + found[1][j] + rows[j]["n"] > 0]
-    return {
-        "column": column.name,
-        "kind": column.kind,
-        "rows": kept[:MOST_ROWS],
-        "left_out": max(0, len(kept) - MOST_ROWS),
-    }
+    rows = _value_rows(view, column, share, other)
+    present = [rows[j] for j in order if inside[j] + outside[j] + rows[j].outcome.n > 0]
+    left_out = max(0, len(present) - MOST_VALUES)
+    return ColumnProfile(column.name, column.kind, tuple(present[:MOST_VALUES]), left_out)
 
 
-def _measured_rows(view: View, column: Column) -> list[dict[str, Any]]:
-    """One row a value: shares with their counts, lift, and how the model does on all rows with that value."""
-    members, rest = view.inside & view.measured, view.rest & view.measured
-    inside, outside = _counts(column, members), _counts(column, rest)
-    n_inside, n_outside = int(inside.sum()), int(outside.sum())
+def _value_rows(view: View, column: Column, share: Array, other: Array) -> list[ValueRow]:
+    """One row a value; share and other: (values,) of members and of the rest, on the rows that choose."""
+    members = view.inside & view.measured
+    rest = view.rest & view.measured
+    inside = count_values(column, members)
+    outside = count_values(column, rest)
+    n_inside = int(inside.sum())
+    n_outside = int(outside.sum())
     outcomes = _outcomes(view, column, members | rest)
     return [
-        {
-            "value": value,
-            "slice": [int(inside[j]), n_inside],
-            "rest": [int(outside[j]), n_outside],
-            "slice_share": ratio(inside[j], n_inside),
-            "rest_share": ratio(outside[j], n_outside),
-            "lift": _lift(inside[j], n_inside, outside[j], n_outside),
-            **outcomes[j],
-        }
+        ValueRow(
+            value=value,
+            slice=(int(inside[j]), n_inside),
+            rest=(int(outside[j]), n_outside),
+            slice_share=ratio(inside[j], n_inside),
+            rest_share=ratio(outside[j], n_outside),
+            lift=_lift(inside[j], n_inside, outside[j], n_outside),
+            outcome=outcomes[j],
+            search=Shares(float(share[j]), float(other[j])),
+            search_points=100 * float(share[j] - other[j]),
+        )
         for j, value in enumerate(column.values)
     ]
 
@@ -81,48 +92,29 @@ def _lift(k: int, n: int, rest_k: int, rest_n: int) -> float | None:
     return None if n == 0 or rest_k == 0 else float((k / n) / (rest_k / rest_n))
 
 
-def _outcomes(view: View, column: Column, rows: Array) -> list[dict[str, Any]]:
-    """`view.outcome` for every value of a column at once."""
-    n = _counts(column, rows)
-    errors, losses = view.evaluation.errors, view.evaluation.losses
-    wrong = None if errors is None else _counts(column, rows & errors)
-    total = None if losses is None else _counts(column, rows, losses)
-    return [
-        {
-            "n": int(n[j]),
-            "errors": None if wrong is None else int(wrong[j]),
-            "error_rate": None if wrong is None else ratio(wrong[j], n[j]),
-            "mean_loss": None if total is None else ratio(total[j], n[j]),
-        }
-        for j in range(len(n))
-    ]
+def _outcomes(view: View, column: Column, rows: Array) -> list[Outcome]:
+    """`measure_outcome` for every value of a column at once."""
+    n = count_values(column, rows)
+    errors: list[int | None] = [None] * len(n)
+    rates: list[float | None] = [None] * len(n)
+    means: list[float | None] = [None] * len(n)
+    if view.evaluation.errors is not None:
+        wrong = count_values(column, rows & view.evaluation.errors)
+        errors = [int(k) for k in wrong]
+        rates = [ratio(k, of) for k, of in zip(wrong, n, strict=True)]
+    if view.evaluation.losses is not None:
+        totals = count_values(column, rows, view.evaluation.losses)
+        means = [ratio(total, of) for total, of in zip(totals, n, strict=True)]
+    return [Outcome(int(n[j]), errors[j], rates[j], means[j]) for j in range(len(n))]
 
 
-def _counts(column: Column, rows: Array, weights: Array | None = None) -> Array:
+def count_values(column: Column, rows: Array, weights: Array | None = None) -> Array:
     """(values,) how many of `rows` have each value, or the sum of their weights."""
     picked = None if weights is None else weights[rows].astype(np.float64)
     counts: Array = np.bincount(column.codes[rows], weights=picked, minlength=len(column.values))
     return counts
 
 
-def _confused(view: View, labels: Column, predictions: Column, errors: Array) -> list[dict[str, Any]]:
-    """The most frequent (label, prediction) among wrong members, chosen on searched rows and counted on the others."""
-    width = len(predictions.values)
-    pairs = labels.codes * width + predictions.codes
-    wrong = view.inside & errors
-    found, counts = np.unique(pairs[wrong & view.chosen], return_counts=True)
-    top = found[np.argsort(-counts, kind="stable")][:MOST_PAIRS]
-    held_out, rest = wrong & view.measured, view.rest & errors & view.measured
-    return [
-        {
-            "label": labels.values[pair // width],
-            "prediction": predictions.values[pair % width],
-            "slice": [int(np.count_nonzero(pairs[held_out] == pair)), int(np.count_nonzero(held_out))],
-            "rest": [int(np.count_nonzero(pairs[rest] == pair)), int(np.count_nonzero(rest))],
-        }
-        for pair in map(int, top)
-    ]
-
-
-def _largest(profile: dict[str, Any]) -> float:
-    return max((abs(round(row["found_points"], 9)) for row in profile["rows"]), default=0.0)
+def largest_difference(profile: ColumnProfile) -> float:
+    """In points, on the rows that choose."""
+    return max((abs(round(row.search_points, 9)) for row in profile.rows), default=0.0)

@@ -2,47 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..core import Array, Explanation
-from .view import View
+from ..core import Array, Audit
+from ..core.record import FLAT, Record
+from .context import Context
+from .kinds import AuditExplanation
+from .view import MEASURED_ON, View, view_of
 
 
-def sizes(views: Sequence[View], clusters: Array | None) -> Explanation | None:
-    """The slices of one task beside the clusters ((n,) int) of the same rows, on rows nobody searched."""
-    first = views[0]
-    losses, rows = first.evaluation.losses, first.measured
-    if losses is None:
-        return None
-    return Explanation(
-        "sizes",
-        {
-            "task": first.slice.task,
-            "measured_on": "confirm",
-            "overall": _mean(losses, rows),
-            "slices": [_slice_point(view) for view in views],
-            "clusters": [] if clusters is None else _cluster_points(losses, clusters, rows),
-        },
+@dataclass(frozen=True)
+class SizePoint(Record):
+    """The size of a group of rows and its mean loss."""
+
+    n: int
+    share: float
+    mean_loss: float | None
+
+
+@dataclass(frozen=True)
+class SlicePoint(Record):
+    """A slice as a point."""
+
+    id: str
+    name: str
+    side: str
+    verdict: str
+    point: SizePoint = field(metadata=FLAT)
+
+
+@dataclass(frozen=True)
+class ClusterPoint(Record):
+    """A cluster as a point."""
+
+    cluster: int
+    point: SizePoint = field(metadata=FLAT)
+
+
+@dataclass(frozen=True)
+class Sizes(AuditExplanation):
+    """The slices of one task beside the clusters of the same rows, on held-out rows."""
+
+    kind = "sizes"
+
+    task: str
+    measured_on: str
+    overall: float | None  # the mean loss of all held-out rows
+    slices: tuple[SlicePoint, ...]
+    clusters: tuple[ClusterPoint, ...]
+
+    @classmethod
+    def explain(cls, audit: Audit, context: Context) -> tuple[Sizes, ...]:
+        """One for each task that has slices and losses."""
+        plots = []
+        for name, evaluation in context.tasks.items():
+            views = [view_of(audit, slice_, context.tasks) for slice_ in audit.slices if slice_.task == name]
+            if views and evaluation.losses is not None:
+                plots.append(_sizes(views, evaluation.losses, context.clusters))
+        return tuple(plots)
+
+
+def _sizes(views: list[View], losses: Array, clusters: Array | None) -> Sizes:
+    rows = views[0].measured
+    cluster_points = []
+    if clusters is not None:
+        cluster_points = [ClusterPoint(int(c), _point(losses, clusters == c, rows)) for c in np.unique(clusters)]
+    return Sizes(
+        task=views[0].slice.task,
+        measured_on=MEASURED_ON,
+        overall=_mean(losses, rows),
+        slices=tuple(_slice_point(view, losses) for view in views),
+        clusters=tuple(cluster_points),
     )
 
 
-def _slice_point(view: View) -> dict[str, Any]:
-    assert view.evaluation.losses is not None
-    found = view.slice
-    point = _point(view.evaluation.losses, view.inside, view.measured)
-    return {"id": found.id, "name": found.name, "side": found.side, "verdict": found.verdict, **point}
+def _slice_point(view: View, losses: Array) -> SlicePoint:
+    slice_ = view.slice
+    return SlicePoint(slice_.id, slice_.name, slice_.side, slice_.verdict, _point(losses, view.inside, view.measured))
 
 
-def _cluster_points(losses: Array, clusters: Array, rows: Array) -> list[dict[str, Any]]:
-    return [{"cluster": int(c), **_point(losses, clusters == c, rows)} for c in np.unique(clusters)]
-
-
-def _point(losses: Array, group: Array, rows: Array) -> dict[str, Any]:
-    n, total = int(np.count_nonzero(group & rows)), int(np.count_nonzero(rows))
-    return {"n": n, "share": n / max(total, 1), "mean_loss": _mean(losses, group & rows)}
+def _point(losses: Array, group: Array, rows: Array) -> SizePoint:
+    n = int(np.count_nonzero(group & rows))
+    total = int(np.count_nonzero(rows))
+    return SizePoint(n, n / max(total, 1), _mean(losses, group & rows))
 
 
 def _mean(losses: Array, rows: Array) -> float | None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
 
-from ..core import Array, Explanation, Media
-from .view import View, description, ratio
+from ..core import Array, Media
+from ..core.record import FLAT, Record, json_key
+from .kinds import SliceExplanation
+from .view import MEASURED_ON, Match, View, measure_match, ratio
+
+if TYPE_CHECKING:
+    from .context import Context
 
 WORD = r"[^\W_]+(?:['’][^\W_]+)*"  # letters and digits of any script; "don't" is one word
 MOST = 10
@@ -57,25 +62,64 @@ def relative_frequency(in_slice: Array, in_all: Array) -> Array:
     return relative
 
 
-def token_profile(view: View, words: Words) -> Explanation:
-    """The words chosen on searched rows, measured on the others, and the mean length in tokens."""
-    everywhere = view.inside | view.rest
-    found = _sums(words, view.inside & view.chosen)
-    relative = relative_frequency(found, _sums(words, everywhere & view.chosen))
-    held_out, whole = _sums(words, view.inside & view.measured), _sums(words, everywhere & view.measured)
-    measured = relative_frequency(held_out, whole)
-    rows = [
-        {
-            "token": str(words.vocabulary[j]),
-            "found_relative": float(relative[j]),
-            "relative": float(measured[j]),
-            "slice_tokens": [int(held_out[j]), int(held_out.sum())],
-            "whole_tokens": [int(whole[j]), int(whole.sum())],
-            **description(view, words.with_any([str(words.vocabulary[j])])),
-        }
-        for j in _choose(view, words, found, relative)
-    ]
-    return Explanation("tokens", {**view.roles, "minimum": FEWEST, "rows": rows, "length": _length(view, words)})
+@dataclass(frozen=True)
+class TokenRow(Record):
+    """A word: how many times more frequent it is in the slice, and how well it describes the slice."""
+
+    token: str
+    search_relative: float = field(metadata=json_key("found_relative"))  # on the rows that choose
+    relative: float  # on held-out rows
+    slice_tokens: tuple[int, int]
+    whole_tokens: tuple[int, int]
+    match: Match = field(metadata=FLAT)
+
+
+@dataclass(frozen=True)
+class Lengths(Record):
+    """Mean length in tokens, of members and of the rest."""
+
+    slice: float | None
+    slice_n: int
+    rest: float | None
+    rest_n: int
+
+
+@dataclass(frozen=True)
+class Tokens(SliceExplanation):
+    """Words that the slice has more of, and the mean length of its texts."""
+
+    kind = "tokens"
+    needs = frozenset({"words"})
+
+    chosen_on: str
+    measured_on: str
+    minimum: int  # times that a word must occur in the slice
+    rows: tuple[TokenRow, ...]
+    length: Lengths
+
+    @classmethod
+    def explain(cls, view: View, context: Context) -> Self:
+        """The words chosen on searched rows, measured on the others."""
+        words = context.words
+        assert words is not None
+        everywhere = view.inside | view.rest
+        counts = _sums(words, view.inside & view.chosen)
+        relative = relative_frequency(counts, _sums(words, everywhere & view.chosen))
+        held_out = _sums(words, view.inside & view.measured)
+        whole = _sums(words, everywhere & view.measured)
+        measured = relative_frequency(held_out, whole)
+        rows = [
+            TokenRow(
+                token=str(words.vocabulary[j]),
+                search_relative=float(relative[j]),
+                relative=float(measured[j]),
+                slice_tokens=(int(held_out[j]), int(held_out.sum())),
+                whole_tokens=(int(whole[j]), int(whole.sum())),
+                match=measure_match(view, words.with_any([str(words.vocabulary[j])])),
+            )
+            for j in _choose(view, words, counts, relative)
+        ]
+        return cls(view.chosen_on, MEASURED_ON, FEWEST, tuple(rows), _lengths(view, words))
 
 
 def _sums(words: Words, rows: Array) -> Array:
@@ -84,21 +128,17 @@ def _sums(words: Words, rows: Array) -> Array:
     return sums
 
 
-def _choose(view: View, words: Words, found: Array, relative: Array) -> list[int]:
+def _choose(view: View, words: Words, counts: Array, relative: Array) -> list[int]:
     """The words with the largest relative frequency; of equal ones the more frequent, then the alphabet."""
     in_rows = np.asarray((words.counts[np.flatnonzero(view.inside & view.chosen)] > 0).sum(axis=0)).ravel()
-    candidates = np.flatnonzero((found >= FEWEST) & (in_rows >= FEWEST_ROWS) & (relative > 1))
-    order = np.lexsort((candidates, -found[candidates], -relative[candidates]))
+    candidates = np.flatnonzero((counts >= FEWEST) & (in_rows >= FEWEST_ROWS) & (relative > 1))
+    order = np.lexsort((candidates, -counts[candidates], -relative[candidates]))
     return [int(j) for j in candidates[order][:MOST]]
 
 
-def _length(view: View, words: Words) -> dict[str, Any]:
-    """Mean length in tokens, of members and of the rest."""
-    members, rest = view.inside & view.measured, view.rest & view.measured
-    n, rest_n = int(np.count_nonzero(members)), int(np.count_nonzero(rest))
-    return {
-        "slice": ratio(words.lengths[members].sum(), n),
-        "slice_n": n,
-        "rest": ratio(words.lengths[rest].sum(), rest_n),
-        "rest_n": rest_n,
-    }
+def _lengths(view: View, words: Words) -> Lengths:
+    members = view.inside & view.measured
+    rest = view.rest & view.measured
+    n = int(np.count_nonzero(members))
+    rest_n = int(np.count_nonzero(rest))
+    return Lengths(ratio(words.lengths[members].sum(), n), n, ratio(words.lengths[rest].sum(), rest_n), rest_n)

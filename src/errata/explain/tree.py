@@ -1,44 +1,76 @@
-"""The whole tree that a path runs through: every node in words, with what it holds on searched and on other rows."""
+"""The whole tree that a path runs through: every node with what it holds on search rows and on held-out rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..core.leaves import Leaves
+from ..core.record import Record
 
 
-def tree(rule: Mapping[str, Any], searched: Leaves, confirm: Leaves | None) -> dict[str, Any] | None:
-    """Nodes in the order in which they are read, each before those below it; None of a rule saved without them."""
+@dataclass(frozen=True)
+class Condition(Record):
+    """A cut of one feature."""
+
+    feature: int
+    name: str
+    value: float
+    op: str  # "<=" or ">"
+
+
+@dataclass(frozen=True)
+class NodeRows(Record):
+    """What a node holds of some rows."""
+
+    n: int
+    failures: int
+
+
+@dataclass(frozen=True)
+class TreeNode(Record):
+    """One node of a tree."""
+
+    depth: int
+    condition: Condition | None  # what its rows meet and its sibling's do not; None of the root
+    leaf: int | None  # the number of a leaf
+    here: bool  # whether the path runs through it
+    searched: NodeRows
+    confirm: NodeRows | None  # None where the tree reads the outcome
+
+
+@dataclass(frozen=True)
+class Tree(Record):
+    """Nodes in the order in which they are read, each before those below it."""
+
+    nodes: tuple[TreeNode, ...]
+
+
+def read_tree(rule: Mapping[str, Any], searched: Leaves, confirm: Leaves | None) -> Tree | None:
+    """The tree that a rule of kind "path" holds; None of a rule saved without it."""
     nodes: Sequence[Mapping[str, Any]] | None = rule.get("nodes")
     if nodes is None:
         return None
     below = _leaves_below(nodes)
-    return {
-        "nodes": [
-            {
-                "depth": depth,
-                "condition": condition,
-                "leaf": nodes[i].get("leaf"),
-                "here": rule["leaf"] in below[i],
-                "searched": _held(searched, below[i]),
-                "confirm": None if confirm is None else _held(confirm, below[i]),
-            }
-            for i, depth, condition in _walk(nodes)
-        ]
-    }
+    read = []
+    for i, depth, condition in _walk(nodes):
+        held_out = None if confirm is None else _count(confirm, below[i])
+        here = rule["leaf"] in below[i]
+        read.append(TreeNode(depth, condition, nodes[i].get("leaf"), here, _count(searched, below[i]), held_out))
+    return Tree(tuple(read))
 
 
 def _walk(
-    nodes: Sequence[Mapping[str, Any]], at: int = 0, depth: int = 0, condition: dict[str, Any] | None = None
-) -> Iterator[tuple[int, int, dict[str, Any] | None]]:
+    nodes: Sequence[Mapping[str, Any]], at: int = 0, depth: int = 0, condition: Condition | None = None
+) -> Iterator[tuple[int, int, Condition | None]]:
     """Node, how deep it is, and what its rows meet that its parent's others do not."""
     yield at, depth, condition
     node = nodes[at]
     if "leaf" not in node:
-        cut = {"feature": node["feature"], "name": f"feature {node['feature']}", "value": node["cut"]}
+        feature = node["feature"]
         for side, op in (("left", "<="), ("right", ">")):
-            yield from _walk(nodes, node[side], depth + 1, {**cut, "op": op})
+            yield from _walk(nodes, node[side], depth + 1, Condition(feature, f"feature {feature}", node["cut"], op))
 
 
 def _leaves_below(nodes: Sequence[Mapping[str, Any]]) -> list[list[int]]:
@@ -46,9 +78,12 @@ def _leaves_below(nodes: Sequence[Mapping[str, Any]]) -> list[list[int]]:
     below: list[list[int]] = [[] for _ in nodes]
     for i in range(len(nodes) - 1, -1, -1):
         node = nodes[i]
-        below[i] = [node["leaf"]] if "leaf" in node else [*below[node["left"]], *below[node["right"]]]
+        if "leaf" in node:
+            below[i] = [node["leaf"]]
+        else:
+            below[i] = [*below[node["left"]], *below[node["right"]]]
     return below
 
 
-def _held(leaves: Leaves, numbers: list[int]) -> dict[str, int]:
-    return {"n": int(leaves.sizes[numbers].sum()), "failures": int(leaves.failures[numbers].sum())}
+def _count(leaves: Leaves, numbers: list[int]) -> NodeRows:
+    return NodeRows(int(leaves.sizes[numbers].sum()), int(leaves.failures[numbers].sum()))

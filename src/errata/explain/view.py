@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
-from ..core import Array, Audit, Evaluation, Slice
+from ..core import Array, Audit, Evaluation, Explanation, Slice
+from ..core.record import FLAT, Record
 from ..core.scope import rows_in_scope
 
 FEWEST_TO_CHOOSE = 5  # members; with fewer, all rows choose, and the explanation says so
+MEASURED_ON = "confirm"
+
+E = TypeVar("E", bound=Explanation)
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +27,8 @@ class View:
     evaluation: Evaluation  # of the slice's own task
     inside: Array  # (n,) bool: members within the scope of the rule
     rest: Array  # (n,) bool: the other rows of that scope
-    searched: Array  # (n,) bool
+    searched: Array  # (n,) bool: the search rows
+    earlier: Mapping[str, Explanation] = field(default_factory=dict)  # kind -> explanation made before this one
 
     @cached_property
     def chosen(self) -> Array:
@@ -32,40 +37,73 @@ class View:
 
     @cached_property
     def chosen_on(self) -> str:
+        """ "discover": search rows; "all" where too few members are among them."""
         return "discover" if np.count_nonzero(self.inside & self.searched) >= FEWEST_TO_CHOOSE else "all"
 
     @cached_property
     def measured(self) -> Array:
-        """(n,) bool: rows nobody searched."""
+        """(n,) bool: the held-out rows."""
         rows: Array = ~self.searched
         return rows
 
-    @property
-    def roles(self) -> dict[str, str]:
-        """What every explanation says of its rows."""
-        return {"chosen_on": self.chosen_on, "measured_on": "confirm"}
+    def explanation(self, kind: type[E]) -> E | None:
+        """The explanation of one class that was made before this one."""
+        explanation = self.earlier.get(kind.kind)
+        return explanation if isinstance(explanation, kind) else None
 
 
-def view_of(audit: Audit, found: Slice, tasks: Mapping[str, Evaluation]) -> View:
+def view_of(audit: Audit, slice_: Slice, tasks: Mapping[str, Evaluation]) -> View:
     """The view of one slice; in the reverse half of a cross-fit the two kinds of rows change places."""
-    evaluation = tasks[found.task]
-    within = rows_in_scope(evaluation, found.rule.get("scope"))
-    searched = audit.discover if found.confirmed_on == "confirm" else ~audit.discover
-    inside = found.members & within
-    return View(found, evaluation, inside, within & ~inside, searched)
+    evaluation = tasks[slice_.task]
+    within = rows_in_scope(evaluation, slice_.rule.get("scope"))
+    searched = audit.discover if slice_.confirmed_on == "confirm" else ~audit.discover
+    inside = slice_.members & within
+    return View(slice_, evaluation, inside, within & ~inside, searched)
 
 
-def outcome(evaluation: Evaluation, rows: Array) -> dict[str, Any]:
-    """What happened on some rows ((n,) bool): a rate with its counts, and the mean loss."""
+@dataclass(frozen=True)
+class Outcome(Record):
+    """What happened on some rows: a rate with its counts, and the mean loss; None where it is not known."""
+
+    n: int
+    errors: int | None
+    error_rate: float | None
+    mean_loss: float | None
+
+
+@dataclass(frozen=True)
+class Match(Record):
+    """How well a description fits a slice, on held-out rows."""
+
+    covers: tuple[int, int]  # of the members, those it matches
+    precise: tuple[int, int]  # of its matches, those that are members
+    outcome: Outcome = field(metadata=FLAT)  # of all its matches
+
+
+def measure_outcome(evaluation: Evaluation, rows: Array) -> Outcome:
+    """What happened on some rows ((n,) bool)."""
     n = int(np.count_nonzero(rows))
-    wrong = None if evaluation.errors is None else int(np.count_nonzero(evaluation.errors & rows))
-    losses = evaluation.losses
-    return {
-        "n": n,
-        "errors": wrong,
-        "error_rate": None if wrong is None else ratio(wrong, n),
-        "mean_loss": None if losses is None or n == 0 else float(losses[rows].mean(dtype=np.float64)),
-    }
+    errors = None
+    error_rate = None
+    mean_loss = None
+    if evaluation.errors is not None:
+        errors = int(np.count_nonzero(evaluation.errors & rows))
+        error_rate = ratio(errors, n)
+    if evaluation.losses is not None and n > 0:
+        mean_loss = float(evaluation.losses[rows].mean(dtype=np.float64))
+    return Outcome(n, errors, error_rate, mean_loss)
+
+
+def measure_match(view: View, matches: Array) -> Match:
+    """How well `matches` ((n,) bool) describes the slice, on held-out rows."""
+    members = view.inside & view.measured
+    matched = matches & (view.inside | view.rest) & view.measured
+    both = int(np.count_nonzero(members & matched))
+    return Match(
+        covers=(both, int(np.count_nonzero(members))),
+        precise=(both, int(np.count_nonzero(matched))),
+        outcome=measure_outcome(view.evaluation, matched),
+    )
 
 
 def ratio(k: float, n: float) -> float | None:
@@ -73,23 +111,10 @@ def ratio(k: float, n: float) -> float | None:
     return float(k) / float(n) if n else None
 
 
-def description(view: View, matches: Array) -> dict[str, Any]:
-    """How well `matches` ((n,) bool) describes the slice, on measured rows.
-
-    covers: of the members, those it matches. precise: of its matches, those that are members.
-    """
-    members, matched = view.inside & view.measured, matches & (view.inside | view.rest) & view.measured
-    both = int(np.count_nonzero(members & matched))
-    return {
-        "covers": [both, int(np.count_nonzero(members))],
-        "precise": [both, int(np.count_nonzero(matched))],
-        **outcome(view.evaluation, matched),
-    }
-
-
-def points(view: View, matches: Array) -> tuple[float, float]:
+def separation(view: View, matches: Array) -> tuple[float, float]:
     """On chosen rows: the share of members that match, and how much larger it is than the rest's."""
-    members, rest = view.inside & view.chosen, view.rest & view.chosen
+    members = view.inside & view.chosen
+    rest = view.rest & view.chosen
     share = float(matches[members].mean()) if members.any() else 0.0
     other = float(matches[rest].mean()) if rest.any() else 0.0
     return share, share - other

@@ -8,6 +8,7 @@ from typing import Literal
 from ..core import Audit, InputError, Plan, Slice
 from ..core.errors import unknown
 from ..core.plan import Prompt
+from ..explain.captions import DirectionCaptions
 from .targets import no_targets, target_slices
 
 Side = Literal["hard", "easy", "reference"]
@@ -90,13 +91,14 @@ def prompts(slices: Sequence[Slice], count: int = 100, *, captions: int = 1, sid
 
 
 def _prompts_of(slice_: Slice, count: int, captions: int, side: str) -> list[Prompt]:
-    data = next((explanation.data for explanation in slice_.explanations if explanation.kind == "captions"), None)
-    if data is None:
+    explanation = slice_.explanation(DirectionCaptions)
+    if explanation is None:
         return []
-    if side == "reference":
-        texts = [data["reference"]]
-    else:
-        texts = [row["text"] for row in data[side][:captions]]
+    texts = {
+        "reference": [explanation.reference],
+        "hard": [row.text for row in explanation.hard[:captions]],
+        "easy": [row.text for row in explanation.easy[:captions]],
+    }[side]
     label = (slice_.rule.get("scope") or {}).get("label")
     share, spare = divmod(count, max(len(texts), 1))
     counts = [share + (i < spare) for i in range(len(texts))]  # the first ones take what does not divide evenly

@@ -10,9 +10,9 @@ from ..core import Audit, Slice
 
 def explanation(slice_: Slice, kind: str) -> Mapping[str, Any] | None:
     """The slice's explanation of a kind; None where it has none."""
-    return next((e.data for e in slice_.explanations if e.kind == kind), None)
+    return next((e.to_json() for e in slice_.explanations if e.kind == kind), None)
 
 
 def of_audit(audit: Audit, kind: str) -> list[Mapping[str, Any]]:
     """The audit's own explanations of a kind."""
-    return [e.data for e in audit.explanations if e.kind == kind]
+    return [e.to_json() for e in audit.explanations if e.kind == kind]

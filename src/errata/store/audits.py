@@ -29,6 +29,8 @@ from ..core.audit import SCHEMA
 from . import arrays, evaluations
 from .atomic import atomic_folder, check_output
 
+RestoreExplanation = Callable[[Mapping[str, Any]], Explanation]
+
 
 def save(
     audit: Audit, folder: str | Path, *, report: str | None = None, reference: Mapping[str, Any] | None = None
@@ -88,7 +90,12 @@ def _save_slicer(stem: Path, state: State) -> None:
     arrays.write(stem.with_name(stem.name + ".safetensors"), state.arrays)
 
 
-def load(folder: str | Path, restore: Callable[[State], Any], read: evaluations.ReadFile | None = None) -> Audit:
+def load(
+    folder: str | Path,
+    restore: Callable[[State], Any],
+    restore_explanation: RestoreExplanation,
+    read: evaluations.ReadFile | None = None,
+) -> Audit:
     """Read an audit from its folder.
 
     Parameters
@@ -97,13 +104,15 @@ def load(folder: str | Path, restore: Callable[[State], Any], read: evaluations.
         What `save` wrote.
     restore : callable
         Makes a fitted slicer of its state.
+    restore_explanation : callable
+        Makes an explanation of its JSON, `kind` among its keys.
     read : callable, optional
         Reads the file that an audit saved with a reference refers to.
     """
     folder = Path(folder)
     facts = _facts(folder)
     try:
-        return _load(folder, facts, restore, read)
+        return _load(folder, facts, restore, restore_explanation, read)
     except ErrataError:
         raise
     except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, AttributeError) as error:
@@ -112,19 +121,25 @@ def load(folder: str | Path, restore: Callable[[State], Any], read: evaluations.
 
 
 def _load(
-    folder: Path, facts: dict[str, Any], restore: Callable[[State], Any], read: evaluations.ReadFile | None
+    folder: Path,
+    facts: dict[str, Any],
+    restore: Callable[[State], Any],
+    restore_explanation: RestoreExplanation,
+    read: evaluations.ReadFile | None,
 ) -> Audit:
     table = pq.read_table(folder / "memberships.parquet")
     evaluation = evaluations.load(folder / "evaluation", read)
     return Audit(
-        slices=tuple(_slice(item, table.column(item["id"]).to_numpy()) for item in facts["slices"]),
+        slices=tuple(
+            _slice(item, table.column(item["id"]).to_numpy(), restore_explanation) for item in facts["slices"]
+        ),
         evaluation=evaluation,
         discover=np.array(table.column("split").to_pylist()) == "discover",
         overall=_overall(facts),
         settings=facts["settings"],
         silence=facts["silence"],
         slicers={path.stem: restore(_state(path)) for path in sorted((folder / "slicers").glob("*.json"))},
-        explanations=tuple(_explanation(item) for item in facts["explanations"]),
+        explanations=tuple(restore_explanation(item) for item in facts["explanations"]),
     )
 
 
@@ -147,10 +162,10 @@ def _state(path: Path) -> State:
     return State(facts.pop("name"), facts, arrays.read(path.with_suffix(".safetensors")))
 
 
-def _slice(item: dict[str, Any], weights: Array) -> Slice:
+def _slice(item: dict[str, Any], weights: Array, restore_explanation: RestoreExplanation) -> Slice:
     facts = _tuples(item)
     facts["weights"] = weights
-    facts["explanations"] = tuple(_explanation(e) for e in item["explanations"])
+    facts["explanations"] = tuple(restore_explanation(e) for e in item["explanations"])
     if item["discover"]:
         facts["discover"] = SearchMeasure(**item["discover"])
     if item["confirm"]:
@@ -162,10 +177,6 @@ def _tuples(facts: dict[str, Any]) -> dict[str, Any]:
     """JSON has lists where the audit has tuples."""
     lists = {name: tuple(value) for name, value in facts.items() if isinstance(value, list)}
     return {**facts, **lists}
-
-
-def _explanation(item: dict[str, Any]) -> Explanation:
-    return Explanation(item["kind"], {name: value for name, value in item.items() if name != "kind"})
 
 
 def _overall(facts: dict[str, Any]) -> tuple[tuple[str, Overall], ...]:

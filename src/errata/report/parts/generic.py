@@ -30,9 +30,8 @@ def parts_for(view: View, slice_: Slice | None) -> list[Part]:
 
 def field_table(view: View, slice_: Slice | None, explanation: Explanation) -> dict[str, Any]:
     """(field, value): text as it is, everything else as JSON."""
-    fields = [(name, value if isinstance(value, str) else _json(value)) for name, value in explanation.data.items()]
-    return {"kind": explanation.kind, "fields": [(name, clipped(text, LONGEST)) for name, text in fields]}
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+    fields = []
+    for name, value in explanation.to_json().items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        fields.append((name, clipped(text, LONGEST)))
+    return {"kind": explanation.kind, "fields": fields}

@@ -1,0 +1,63 @@
+"""What the explanations of all slices of one audit share, computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from ..core import Array, Audit, Captions, Evaluation
+from .encode import Column, Skipped, encode, encode_classes
+from .tokens import Words, count_words
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """The audit, and what was handed over beside it."""
+
+    audit: Audit
+    seed: int = 0
+    clusters: Array | None = None  # (n,) int: the cluster of each row in a plain clustering
+    train: Evaluation | None = None  # the rows the model was trained on, where their influence can be computed
+    texts: Captions | None = None  # candidates for describing a slice
+    arrays: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)  # key of a slicer -> its fitted arrays
+
+    @cached_property
+    def tasks(self) -> dict[str, Evaluation]:
+        """Name of a task -> its evaluation; one, named "", where there is only one."""
+        return dict(self.audit.evaluation.tasks())
+
+    @cached_property
+    def words(self) -> Words | None:
+        """How often each word stands in each row; None where rows are no texts."""
+        media = self.audit.evaluation.media
+        return None if media is None else count_words(media)
+
+    @cached_property
+    def columns(self) -> tuple[Column | Skipped, ...]:
+        """The metadata."""
+        metadata = self.audit.evaluation.metadata
+        return tuple(encode(name, column, self.audit.discover) for name, column in metadata.items())
+
+    @cached_property
+    def class_columns(self) -> dict[str, dict[str, Column]]:
+        """Name of a task that has slices -> "labels" and "predictions", where there are any."""
+        return {slice_.task: self._class_columns(self.tasks[slice_.task]) for slice_ in self.audit.slices}
+
+    def _class_columns(self, evaluation: Evaluation) -> dict[str, Column]:
+        columns = {"labels": evaluation.labels, "predictions": evaluation.predictions}
+        encoded = {
+            name: encode_classes(name, evaluation, column, self.audit.discover)
+            for name, column in columns.items()
+            if column is not None
+        }
+        return {name: column for name, column in encoded.items() if isinstance(column, Column)}
+
+    def has(self, evaluation: Evaluation, needs: frozenset[str]) -> bool:
+        """Whether the evaluation, or this context, has everything that an explanation needs."""
+        return all(_is_there(getattr(evaluation if hasattr(evaluation, name) else self, name)) for name in needs)
+
+
+def _is_there(value: Any) -> bool:
+    return value is not None and (not isinstance(value, Mapping | tuple) or bool(value))
