@@ -72,7 +72,7 @@ def said(audit: Audit, records: Records) -> None:
     items = tuple(map(str, audit.evaluation.row_ids[np.concatenate([members[::2], beside])].tolist()))
     records.draw(Drawing(name="Low squares, by eye", items=items, person="Ada"))
     records.decide(Decision(slice="s1", decision="accepted", name="Squares at the bottom", person="Bob",
-                            note="Collect squares below the middle."), seen=0)  # fmt: skip
+                            note="Collect squares below the middle."), version=0)  # fmt: skip
 
 
 def answered(address: str, records: Records) -> None:

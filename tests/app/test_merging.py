@@ -131,5 +131,5 @@ def test_found_and_drawn_slices_may_be_merged_into_each_other(both: tuple[Record
     assert '<option value="drawn-1">drawn-1 mine</option>' in ask("GET", "/slice/s1").text
     assert '<option value="s1">' in ask("GET", "/slice/drawn-1").text
     assert '<option value="drawn-1">' not in ask("GET", "/slice/drawn-1").text
-    records.decide(Decision(slice="drawn-1", decision="merged", into="s1", person="Ada"), seen=0)
+    records.decide(Decision(slice="drawn-1", decision="merged", into="s1", person="Ada"), version=0)
     assert "Merged into s1" in ask("GET", "/curate").text

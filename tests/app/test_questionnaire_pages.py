@@ -15,7 +15,7 @@ from errata.app.questionnaire_routes import Questionnaire
 from errata.cli.serve import import_annotations
 from errata.core import Audit, InputError
 from errata.people import questionnaire
-from errata.people.questionnaire import Answer
+from errata.people.questionnaire import QuestionnaireAnswer
 from errata.people.records import Records
 from served import audited, pictured
 from support.asking import PAGE, Ask, opened, sentence
@@ -99,8 +99,8 @@ def test_the_page_is_linked_and_named_among_the_tasks(both: tuple[Records, Ask])
         ({"wings": 2}, "wings"),
         ({"description3": None, "actions": []}, "this answer is empty"),
         ({"about": "s9", "person": "Eve"}, "this answer is empty"),
-        ({}, "maps what was asked"),
-        ("fine", "maps what was asked"),
+        ({}, "must map questions"),
+        ("fine", "must map questions"),
     ],
 )
 def test_an_answer_that_is_none_is_refused(both: tuple[Records, Ask], audit: Audit, said: Any, words: str) -> None:
@@ -148,9 +148,13 @@ def test_what_goes_out_is_read_again_as_answers(both: tuple[Records, Ask], audit
     answer(ask, about, "Bob", {"description3": "night"})
     out = json.loads(ask("GET", "/api/export.json").text)
     lines = [one for one in out["answers"] if one["task"] == "questionnaire"]
-    read = [Answer.from_json({"about": one["item"], "person": one["person"], **one["answer"]}) for one in lines]
-    assert read[0] == Answer(about=about, person="Ada", **{**SAID, "actions": ("collect", "warn users")})
-    assert questionnaire.agreement(read, lambda texts: [[1.0, 0.0] for _ in texts])[about] == pytest.approx(1.0)
+    read = [
+        QuestionnaireAnswer.from_json({"about": one["item"], "person": one["person"], **one["answer"]}) for one in lines
+    ]
+    assert read[0] == QuestionnaireAnswer(about=about, person="Ada", **{**SAID, "actions": ("collect", "warn users")})
+    assert questionnaire.description_agreement(read, lambda texts: [[1.0, 0.0] for _ in texts])[about] == pytest.approx(
+        1.0
+    )
     records.export_parquet(tmp_path / "tables")
     assert (tmp_path / "tables" / "answers.parquet").exists()
 

@@ -449,13 +449,13 @@ def test_two_people_their_agreement_and_what_to_settle(ask: Ask) -> None:
         ({"item": "none"}, 404, "Row 'none' does not exist."),
         ({"answer": 2}, 422, "Class 2 does not exist."),
         ({"answer": "cow"}, 422, "Class 'cow' does not exist."),
-        ({"answer": -1}, 422, "a class is its index"),
+        ({"answer": -1}, 422, "a class must be its index"),
         ({"task": "dance"}, 422, "dance"),
         ({"person": " "}, 422, "`person` must be a text that is not empty"),
         ({"person": "x" * 101}, 422, "`person` may have 100 characters"),
         ({"wings": 2}, 422, "This is no annotation"),
         ({"seconds": -1}, 422, "`seconds`"),
-        ({"key": "undo:x"}, 422, "`key` must not begin with"),
+        ({"key": "undo:x"}, 422, "`key` must not start with"),
     ],
 )
 def test_an_answer_that_is_none(ask: Ask, records: Records, change: dict[str, Any], status: int, words: str) -> None:

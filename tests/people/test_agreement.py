@@ -12,7 +12,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from errata.core import InputError
 from errata.core.gaps import wilson
-from errata.people.agreement import agreement, cohen_kappa, majorities
+from errata.people.agreement import cohen_kappa, majorities, measure_agreement
 from errata.people.entries import Annotation, Entry
 from errata.people.records import Records
 from hypothesis import given
@@ -52,7 +52,7 @@ def test_kappa_of_nothing_is_none() -> None:
 
 @given(TABLES)
 def test_agreement_by_counting(table: dict[str, dict[str, Any]]) -> None:
-    found = agreement(entries(table))
+    found = measure_agreement(entries(table))
     several = [list(given.values()) for given in table.values() if len(given) > 1]
     same = [all(answer == answers[0] for answer in answers) for answers in several]
     assert (found.items, found.same) == (len(several), sum(same))
@@ -74,7 +74,7 @@ def test_agreement_by_counting(table: dict[str, dict[str, Any]]) -> None:
 def test_the_sentence_of_the_design_can_be_told() -> None:
     """18 of 21 answers are the same: 85.7% (95% interval 65.4 to 95.0)."""
     table = {str(i): {"ada": i % 3, "bob": i % 3 if i >= 3 else 5} for i in range(21)} | {"alone": {"ada": 1}}
-    found = agreement(entries(table))
+    found = measure_agreement(entries(table))
     low, high = found.interval
     assert (found.same, found.items) == (18, 21)
     assert (round(100 * low, 1), round(100 * high, 1)) == (65.4, 95.0)
@@ -86,21 +86,21 @@ def test_parts_of_an_answer() -> None:
         entry("a", "ada", {"failure": True, "label": 3}, "region"),
         entry("a", "bob", {"failure": True, "label": None}, "region"),
     ]
-    assert agreement(region).same == agreement(region, "label").same == 0
-    assert agreement(region, "failure").same == 1
+    assert measure_agreement(region).same == measure_agreement(region, "label").same == 0
+    assert measure_agreement(region, "failure").same == 1
     turned = entry("a", "bob", {"label": 3, "failure": True}, "region")
-    assert agreement([region[0], turned]).same == 1  # whatever order a browser writes them in
+    assert measure_agreement([region[0], turned]).same == 1  # whatever order a browser writes them in
     asked = [
         entry("a", "ada", {"necessity": "spurious", "ease": None}, "questionnaire"),
         entry("a", "bob", {"necessity": "spurious", "ease": None}, "questionnaire"),
     ]
-    assert agreement(asked, "necessity").same == 1
-    assert agreement(asked, "ease").items == 0  # None is what was not asked
-    assert agreement(asked, "unheard of").items == 0
-    with pytest.raises(InputError, match="say which `part`"):
-        agreement(asked)
+    assert measure_agreement(asked, "necessity").same == 1
+    assert measure_agreement(asked, "ease").items == 0  # None is what was not asked
+    assert measure_agreement(asked, "unheard of").items == 0
+    with pytest.raises(InputError, match="give the `part`"):
+        measure_agreement(asked)
     with pytest.raises(InputError, match="'class' has no parts"):
-        agreement([entry("a", "ada", 1)], "label")
+        measure_agreement([entry("a", "ada", 1)], "label")
 
 
 def test_majorities_count_none_of_the_above() -> None:
@@ -133,21 +133,21 @@ def test_rows_to_settle_until_somebody_does(records: Records) -> None:
     save(records, "5", "ada", {"words": "a"}, task="questionnaire")
     save(records, "5", "bob", {"words": "b"}, task="questionnaire")
     save(records, "2", "eve", 7, queue="r2")
-    first, second = records.to_settle("r1")
+    first, second = records.disagreements("r1")
     assert (first.task, first.item, first.answers) == ("class", "2", {"ada": 3, "bob": None})
     assert second.item == "3"
     assert records.agreement("r1", "class").same == 2
     settled = save(records, "2", "ada", None, settles=True)
-    assert [dispute.item for dispute in records.to_settle("r1")] == ["3"]
-    assert records.to_settle("r1", "member") == ()
+    assert [dispute.item for dispute in records.disagreements("r1")] == ["3"]
+    assert records.disagreements("r1", "member") == ()
     assert records.agreement("r1", "class").same == 2  # the last word is not an opinion
     last_word = records.majority("r1", "class")[1]
     assert (last_word.answer, last_word.decided, last_word.settled_by, last_word.n) == (None, True, "ada", 2)
     records.undo(settled, person="ada")
-    assert len(records.to_settle("r1")) == 2
+    assert len(records.disagreements("r1")) == 2
     assert {e.item: e.answer for e in records.answers("r1", "ada", "class")}["2"] == 3
     save(records, "2", "bob", 3)  # people may also change their mind
-    assert [dispute.item for dispute in records.to_settle("r1")] == ["3"]
+    assert [dispute.item for dispute in records.disagreements("r1")] == ["3"]
 
 
 def test_the_last_to_settle_has_the_last_word(records: Records) -> None:

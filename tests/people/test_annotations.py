@@ -59,16 +59,16 @@ def test_every_task_has_its_answers(records: Records, task: str, answer: Any) ->
 
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"task": "clas"}, "unknown task `clas`; did you mean `class`?"),
-    ({"answer": True}, "a class is its index, its name, or None for none of the above; got True"),
+    ({"answer": True}, "a class must be its index, its name, or None for none of the above; got True"),
     ({"answer": -1}, "got -1"),
     ({"answer": 1.5}, "got 1.5"),
     ({"answer": ""}, "`name` must be a text that is not empty"),
-    ({"answer": [1]}, "a class is its index"),
+    ({"answer": [1]}, "a class must be its index"),
     ({"task": "member", "answer": None}, '"in" or "out"; got None'),
     ({"task": "region", "answer": 3}, "`failure` and `label`"),
     ({"task": "region", "answer": {"failure": 1, "label": 2}}, "`failure` must be true or false; got 1"),
     ({"task": "region", "answer": {"failure": True, "label": 2.0}}, "got 2.0"),
-    ({"task": "questionnaire", "answer": {}}, "what was asked"),
+    ({"task": "questionnaire", "answer": {}}, "must map questions"),
     ({"task": "questionnaire", "answer": {"ease": float("nan")}}, "plain JSON"),
     ({"task": "questionnaire", "answer": {"x": object()}}, "plain JSON"),
     ({"task": "questionnaire", "answer": {"x": "y" * 20_000}}, "20000 characters"),
@@ -83,7 +83,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"queue": "\ud800"}, "`queue` has a character that cannot be saved"),
     ({"queue": "q" * 201}, "`queue` may have 200 characters; got 201"),
     ({"key": ""}, "`key` must be"),
-    ({"key": "undo:x"}, "must not begin with 'undo:'"),
+    ({"key": "undo:x"}, "must not start with 'undo:'"),
 ]  # fmt: skip
 
 

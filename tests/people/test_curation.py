@@ -14,7 +14,7 @@ from errata.people.records import Records
 
 
 def decide(records: Records, slice: str, decision: Any, seen: int, **more: Any) -> Standing:
-    return records.decide(Decision(slice=slice, decision=decision, **{"person": "ada", **more}), seen=seen)
+    return records.decide(Decision(slice=slice, decision=decision, **{"person": "ada", **more}), version=seen)
 
 
 def test_a_slice_starts_undecided(records: Records) -> None:
@@ -43,8 +43,8 @@ def test_a_stale_decision_is_a_conflict_with_both_versions(records: Records, see
     with pytest.raises(
         Conflict, match=f"at version 1, decided by bob .* made on version {seen}; nothing was"
     ) as caught:
-        records.decide(mine, seen=seen)
-    assert (caught.value.mine, caught.value.seen, caught.value.theirs) == (mine, seen, theirs)
+        records.decide(mine, version=seen)
+    assert (caught.value.mine, caught.value.version, caught.value.theirs) == (mine, seen, theirs)
     assert records.history("s1") == (theirs,)
 
 
@@ -137,8 +137,8 @@ def test_what_was_accepted_is_the_list_to_start_from(records: Records) -> None:
 
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"decision": "acepted"}, "unknown decision `acepted`; did you mean `accepted`?"),
-    ({"decision": "merged"}, "`into` names the other slice of a merged one, and of no other; got None"),
-    ({"into": "s2"}, "and of no other; got 's2'"),
+    ({"decision": "merged"}, "`into` must name the other slice where `decision` is merged, else be None; got None"),
+    ({"into": "s2"}, "else be None; got 's2'"),
     ({"name": ""}, "`name` must be a text that is not empty"),
     ({"name": "x" * 201}, "`name` may have 200 characters; got 201"),
     ({"note": None}, "`note` must be a text"),

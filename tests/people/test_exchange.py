@@ -13,7 +13,7 @@ import pytest
 
 from errata.core import InputError
 from errata.people.entries import Annotation, Decision, Drawing, Edit, Hypothesis
-from errata.people.exchange import ANNOTATIONS, Imported
+from errata.people.exchange import ANNOTATIONS, ImportCounts
 from errata.people.records import Records
 
 SECONDS = 0.1 + 0.2  # takes all seventeen digits
@@ -30,9 +30,9 @@ def fill(records: Records) -> None:
     for person, key in (("bob", "not yet"), ("ada", "end")):
         records.annotate(Annotation(queue="s1", item="ä", person=person, task="class", answer=4, settles=True, key=key))
     drawn = records.draw(Drawing(name="corner", items=("4", "2"), person="eve"))
-    records.decide(Decision(slice="s1", decision="rejected", person="ada"), seen=0)
-    records.decide(Decision(slice="s1", decision="accepted", person="ada", name="night", note="ö"), seen=1)
-    records.decide(Decision(slice="s2", decision="merged", person="ada", into="s1"), seen=0)
+    records.decide(Decision(slice="s1", decision="rejected", person="ada"), version=0)
+    records.decide(Decision(slice="s1", decision="accepted", person="ada", name="night", note="ö"), version=1)
+    records.decide(Decision(slice="s2", decision="merged", person="ada", into="s1"), version=0)
     records.edit(Edit(slice=drawn.slice, item="2", inside=None, person="ada"))
     records.add_hypothesis(Hypothesis(text="a", kind="words", n=2**52, errors=1, rest_n=2, rest_errors=2, person="ada"))
 
@@ -117,9 +117,9 @@ def test_a_download_is_imported_once(records: Records, tmp_path: Path) -> None:
     page = download(line("a", at="2020-01-31T15:02:31+01:00"), line("b", item="8", answer=None, seconds=1.5))
     path = tmp_path / "answers.json"
     path.write_text(json.dumps(page))
-    assert records.import_annotations(path) == Imported(new=2, older=0, repeated=0, differing=0)
+    assert records.import_annotations(path) == ImportCounts(new=2, older=0, repeated=0, differing=0)
     for source in (str(path), io.StringIO(json.dumps(page)), page):
-        assert records.import_annotations(source) == Imported(new=0, older=0, repeated=2, differing=0)
+        assert records.import_annotations(source) == ImportCounts(new=0, older=0, repeated=2, differing=0)
     first, second = records.log()
     assert (first.key, first.answer, first.at) == ("a", 3, "2020-01-31T14:02:31.000000+00:00")
     assert (second.answer, second.seconds) == (None, 1.5)
@@ -127,7 +127,7 @@ def test_a_download_is_imported_once(records: Records, tmp_path: Path) -> None:
 
 def test_a_key_with_another_answer_is_told(records: Records) -> None:
     records.import_annotations(download(line()))
-    assert records.import_annotations(download(line(answer=4), line("b", item="8"))) == Imported(1, 0, 0, 1)
+    assert records.import_annotations(download(line(answer=4), line("b", item="8"))) == ImportCounts(1, 0, 0, 1)
     assert [entry.answer for entry in records.answers(person="ada")] == [3, 3]
 
 
@@ -136,7 +136,7 @@ def test_an_old_download_does_not_overrule_what_was_said_since(records: Records)
     records.annotate(Annotation(queue="s1", item="7", person="ada", task="class", answer=9, key="tuesday"))
     records.annotate(Annotation(queue="s1", item="7", person="bob", task="class", answer=1, key="bob"))
     old = "2001-01-01T00:00:00Z"
-    assert records.import_annotations(download(line("monday", at=old), line("new", item="8", at=old))) == Imported(
+    assert records.import_annotations(download(line("monday", at=old), line("new", item="8", at=old))) == ImportCounts(
         2, 1, 0, 0
     )
     assert {entry.key for entry in records.answers()} == {"tuesday", "bob", "new"}
@@ -147,7 +147,7 @@ def test_an_old_download_does_not_overrule_what_was_said_since(records: Records)
 
 def test_a_download_is_read_in_the_order_of_its_times(records: Records) -> None:
     later, sooner = line("later", answer=1), line("sooner", answer=2, at="2030-01-31T14:02:30Z")
-    assert records.import_annotations(download(later, sooner)) == Imported(2, 0, 0, 0)
+    assert records.import_annotations(download(later, sooner)) == ImportCounts(2, 0, 0, 0)
     (only,) = records.answers()
     assert only.answer == 1
 
@@ -162,16 +162,16 @@ def test_another_audits_answers_are_refused(records: Records) -> None:
 BAD: list[tuple[Any, str]] = [
     ("{", "not JSON"),
     ("[]", "must be a JSON object; got list"),
-    (download(schema="errata.annotations/2"), "has the form 'errata.annotations/2', not 'errata.annotations/1'"),
+    (download(schema="errata.annotations/2"), "has the schema 'errata.annotations/2', not 'errata.annotations/1'"),
     (download(annotations={}), "`annotations` must be a list; got dict"),
     (download(line(), 3), "answer 2 of the file: must be a JSON object; got int; nothing was imported"),
     (download(line(), line("b", persn="x")), "answer 2 of the file: unknown part `persn`; did you mean `person`?"),
     (download(line(), {"key": "b"}), "answer 2 of the file: `queue` is missing"),
-    (download(line(), line("b", answer=1.5)), "answer 2 of the file: a class is its index"),
+    (download(line(), line("b", answer=1.5)), "answer 2 of the file: a class must be its index"),
     (download(line(), line("b", at="soon")), "answer 2 of the file: `at` must be an ISO time; got 'soon'"),
     (download(line(), line("b", at=3)), "`at` must be an ISO time; got 3"),
-    (download(line(), line("b", at="2030-01-31T14:02:31")), "`at` must say its zone"),
-    (download(line(), line("undo:a")), "must not begin with 'undo:'"),
+    (download(line(), line("b", at="2030-01-31T14:02:31")), "`at` must have a time zone"),
+    (download(line(), line("undo:a")), "must not start with 'undo:'"),
 ]
 
 

@@ -151,9 +151,9 @@ def test_a_newer_database_is_refused(place: str, open_records: Open) -> None:
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        ("DELETE FROM errata WHERE name = 'version'", "does not say its version (it has None)"),
-        ("UPDATE errata SET value = 'x' WHERE name = 'version'", "does not say its version (it has 'x')"),
-        ("UPDATE errata SET value = '0' WHERE name = 'version'", "does not say its version (it has '0')"),
+        ("DELETE FROM errata WHERE name = 'version'", "has no valid version (it has None)"),
+        ("UPDATE errata SET value = 'x' WHERE name = 'version'", "has no valid version (it has 'x')"),
+        ("UPDATE errata SET value = '0' WHERE name = 'version'", "has no valid version (it has '0')"),
         ("ALTER TABLE errata RENAME COLUMN value TO other", "the table `errata` is not Errata's"),
     ],
 )
@@ -247,7 +247,7 @@ def test_readers_cannot_write(place: str, records: Records) -> None:
         ("sqlite:///:memory:", "records in memory would be lost"),
         ("sqlite:///file:x?mode=memory&uri=true", "records in memory would be lost"),
         ("postgresql://ada:secret@:x/y", "the database's URL cannot be read"),
-        ("nosuch://x", "`nosuch` is no database that SQLAlchemy knows"),
+        ("nosuch://x", "`nosuch` is not a database that SQLAlchemy knows"),
     ],
 )
 def test_a_place_that_cannot_be_is_refused_in_words(

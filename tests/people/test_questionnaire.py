@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from errata.core import InputError
-from errata.people.questionnaire import Answer, agreement, cumulative, mean_scores, tally
+from errata.people.questionnaire import QuestionnaireAnswer, cumulative, description_agreement, mean_scores, tally
 
 FULL = {
     "about": "s1 feature 1456", "person": "p1", "description3": "metal buckle shine",
@@ -18,19 +18,19 @@ FULL = {
 
 
 def test_an_answer_survives_json():
-    answer = Answer(**FULL)
+    answer = QuestionnaireAnswer(**FULL)
     text = json.dumps(answer.to_json())
-    assert Answer.from_json(json.loads(text)) == answer
+    assert QuestionnaireAnswer.from_json(json.loads(text)) == answer
     assert json.loads(text) == FULL
     assert answer.actions == ("collect", "warn users")
 
 
 def test_what_was_not_asked_is_none():
-    crowd = Answer(about="f", person="p", description3="fur", ease=1)
+    crowd = QuestionnaireAnswer(about="f", person="p", description3="fur", ease=1)
     assert crowd.to_json() == {
         **dict.fromkeys(FULL), "about": "f", "person": "p", "description3": "fur", "ease": 1, "actions": []
     }  # fmt: skip
-    assert Answer.from_json(crowd.to_json()) == crowd
+    assert QuestionnaireAnswer.from_json(crowd.to_json()) == crowd
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_what_was_not_asked_is_none():
         ({"view": "saliency"}, "`view` must be one of heat map, attack, both, none; got 'saliency'"),
         ({"necessity": "maybe"}, "`necessity` must be one of necessary, spurious"),
         ({"actions": ["collect", "pray"]}, "`action` must be one of collect, .*, other; got 'pray'"),
-        ({"actions": "collect"}, "`actions` is a list, of any number; got the text 'collect'"),
+        ({"actions": "collect"}, "`actions` must be a list; got the text 'collect'"),
         ({"about": ""}, "`about` of an answer must be a text"),
         ({"person": None}, "`person` of an answer must be a text"),
         ({"eas": 3}, "unknown part of an answer `eas`; did you mean `ease`"),
@@ -55,13 +55,13 @@ def test_what_was_not_asked_is_none():
 )
 def test_bad_answers_are_one_sentence(change, words):
     with pytest.raises(InputError, match=words):
-        Answer.from_json({**FULL, **change})
+        QuestionnaireAnswer.from_json({**FULL, **change})
 
 
 def test_longest_descriptions_are_allowed_and_names_are_needed():
-    assert Answer.from_json({**FULL, "description15": "word " * 15}).description15
+    assert QuestionnaireAnswer.from_json({**FULL, "description15": "word " * 15}).description15
     with pytest.raises(InputError, match="an answer needs `person`; got about"):
-        Answer.from_json({"about": "f"})
+        QuestionnaireAnswer.from_json({"about": "f"})
 
 
 AXES = {"fur": [1, 0], "hair": [0.6, 0.8], "dots": [0, 3], "the": [0, 0]}
@@ -72,34 +72,34 @@ def embed(texts):
     return np.array([np.mean([AXES[word] for word in text.split()], axis=0) for text in texts])
 
 
-def said(about: str, *texts: str, **more: object) -> list[Answer]:
-    return [Answer(about=about, person=f"p{i}", description3=text, **more) for i, text in enumerate(texts)]
+def said(about: str, *texts: str, **more: object) -> list[QuestionnaireAnswer]:
+    return [QuestionnaireAnswer(about=about, person=f"p{i}", description3=text, **more) for i, text in enumerate(texts)]
 
 
 def test_agreement_is_the_mean_cosine_over_pairs():
     answers = said("a", "fur", "hair", "dots") + said("b", "fur", "fur") + said("c", "fur", "the") + said("d", "fur")
-    found = agreement(answers, embed, "description3")
+    found = description_agreement(answers, embed, "description3")
     assert found == pytest.approx({"a": (0.6 + 0.0 + 0.8) / 3, "b": 1.0, "c": 0.0})  # "d": nobody to agree with
 
 
 def test_both_descriptions_are_put_together():
     answers = [
-        Answer(about="a", person="p", description3="fur", description15="dots"),
-        Answer(about="a", person="q", description15="dots"),
+        QuestionnaireAnswer(about="a", person="p", description3="fur", description15="dots"),
+        QuestionnaireAnswer(about="a", person="q", description15="dots"),
     ]
-    assert agreement(answers, embed, "description15") == pytest.approx({"a": 1.0})
-    assert agreement(answers, embed) == pytest.approx({"a": 3 / np.sqrt(1 + 9)})
-    assert agreement(answers, embed, "description3") == {}
-    assert agreement([], embed) == {}
+    assert description_agreement(answers, embed, "description15") == pytest.approx({"a": 1.0})
+    assert description_agreement(answers, embed) == pytest.approx({"a": 3 / np.sqrt(1 + 9)})
+    assert description_agreement(answers, embed, "description3") == {}
+    assert description_agreement([], embed) == {}
 
 
 def test_a_bad_encoder_and_a_bad_choice_are_said():
     with pytest.raises(InputError, match=r"`embed` must give a finite row for each of 2 texts; got shape \(2,\)"):
-        agreement(said("a", "fur", "fur"), lambda texts: np.ones(len(texts)))
+        description_agreement(said("a", "fur", "fur"), lambda texts: np.ones(len(texts)))
     with pytest.raises(InputError, match="`embed` must give a finite row"):
-        agreement(said("a", "fur", "fur"), lambda texts: np.full((2, 2), np.nan))
+        description_agreement(said("a", "fur", "fur"), lambda texts: np.full((2, 2), np.nan))
     with pytest.raises(InputError, match="`description` must be one of"):
-        agreement([], embed, "description4")  # type: ignore[arg-type]
+        description_agreement([], embed, "description4")  # type: ignore[arg-type]
 
 
 def test_the_curve_counts_what_lies_at_or_below():

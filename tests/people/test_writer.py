@@ -111,7 +111,7 @@ def test_one_bad_job_does_not_take_the_others_along(records: Records) -> None:
 
     stale = Decision(slice="s1", decision="accepted", person="ada")
     good: list[Callable[[], Any]] = [lambda i=i: records.annotate(said(str(i), str(i))) for i in range(20)]
-    bad = [breaks, fails, lambda: records.decide(stale, seen=5)]
+    bad = [breaks, fails, lambda: records.decide(stale, version=5)]
     futures = together(records, [*good[:10], *bad, *good[10:]])
     errors = [type(error) for future in futures if (error := future.exception()) is not None]
     assert sorted(error.__name__ for error in errors) == ["Conflict", "Unavailable", "ZeroDivisionError"]
@@ -147,7 +147,7 @@ def test_two_servers_cannot_both_decide(records: Records, open_records: Open) ->
     def tab(number: int) -> bool:
         mine = Decision(slice="s1", decision="accepted", person=f"p{number}")
         try:
-            return homes[number % 2].decide(mine, seen=0).version == 1
+            return homes[number % 2].decide(mine, version=0).version == 1
         except Conflict:
             return False
 

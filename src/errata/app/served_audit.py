@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import HTTPException
 
 from ..core import Array, Audit
-from ..people.curation import Drawn
+from ..people.curation import DrawnSlice
 from ..people.records import Records
 from ..report.contract import PageNotFound
 from .audit_rows import AuditRows
@@ -48,7 +48,7 @@ class ServedAudit:
             raise PageNotFound(f"Row {row_id!r} does not exist.")
         return position
 
-    def drawing(self, id: str) -> Drawn | None:
+    def drawing(self, id: str) -> DrawnSlice | None:
         """A slice that a person drew; None of one of the audit, or that does not exist."""
         if any(slice_.id == id for slice_ in self.audit.slices):
             return None

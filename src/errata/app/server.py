@@ -115,7 +115,7 @@ def _add_annotations(app: FastAPI, served: ServedAudit, view: View) -> None:
         items = queue_items(view, queue)
         done = {entry.item: entry.answer for entry in served.records.answers(queue, person, task)}  # type: ignore[arg-type]  # a wrong one is refused
         agreement = served.records.agreement(queue, task)  # type: ignore[arg-type]  # likewise
-        disputes = served.records.to_settle(queue, task)  # type: ignore[arg-type]  # likewise
+        disputes = served.records.disagreements(queue, task)  # type: ignore[arg-type]  # likewise
         left = [item for item in items if item["id"] not in done]
         return {
             "items": left,
@@ -147,7 +147,7 @@ def _add_decisions(app: FastAPI, served: ServedAudit) -> None:
     @app.post("/api/decisions")
     def save_decision(given: Annotated[dict[str, Any], Body()], seen: Annotated[int, Body()]) -> dict[str, Any]:
         """Decide on a slice as it was at version `seen`; 409 with both versions where somebody was faster."""
-        standing = served.records.decide(parse_entry(Decision, given), seen=seen)
+        standing = served.records.decide(parse_entry(Decision, given), version=seen)
         return asdict(standing) | {"title": standing.title}
 
     @app.post("/api/edits")

@@ -112,7 +112,7 @@ def _judging(app: FastAPI, served: ServedRun) -> None:
         done = {entry.item for entry in served.records.answers(queue, person, "class")}
         link = pages.linked(run)
         listed = [{"id": str(i), "picture": link(queue, i), "text": None} for i in range(run.pictures.shape[1])]
-        dispute = [asdict(one) for one in served.records.to_settle(queue, "class") if one.item in done]
+        dispute = [asdict(one) for one in served.records.disagreements(queue, "class") if one.item in done]
         return {
             "items": [one for one in listed if one["id"] not in done], "done": len(done), "of": len(listed),
             "agreement": asdict(served.records.agreement(queue, "class")), "settle": dispute,

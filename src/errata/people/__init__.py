@@ -1,36 +1,36 @@
-"""What people say of an audit: annotations, decisions, agreement, and their database. No server, no HTML."""
+"""What people enter about an audit: annotations, decisions, agreement, and their database. No server, no HTML."""
 
 from ..core import require
 
 require("sqlalchemy", "app")
 
 # ruff: noqa: E402 - below what names the cure where the package is missing
-from .agreement import Agreement, Dispute, Majority, Pair
-from .answers import Progress
-from .curation import Drawn, TestedHypothesis
+from .agreement import Agreement, Disagreement, Majority, Pair
+from .answers import QueueProgress
+from .curation import DrawnSlice, TestedHypothesis
 from .database import Unavailable
-from .entries import Accepted, Annotation, Conflict, Decision, Drawing, Edit, Entry, Hypothesis, Standing
-from .exchange import ANNOTATIONS, RECORDS, Imported
+from .entries import AcceptedSlice, Annotation, Conflict, Decision, Drawing, Edit, Entry, Hypothesis, Standing
+from .exchange import ANNOTATIONS, RECORDS, ImportCounts
 from .records import Records
 
 __all__ = [
     "ANNOTATIONS",
     "RECORDS",
-    "Accepted",
+    "AcceptedSlice",
     "Agreement",
     "Annotation",
     "Conflict",
     "Decision",
-    "Dispute",
+    "Disagreement",
     "Drawing",
-    "Drawn",
+    "DrawnSlice",
     "Edit",
     "Entry",
     "Hypothesis",
-    "Imported",
+    "ImportCounts",
     "Majority",
     "Pair",
-    "Progress",
+    "QueueProgress",
     "Records",
     "Standing",
     "TestedHypothesis",

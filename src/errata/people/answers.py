@@ -1,4 +1,4 @@
-"""The log of annotations: lines are added, also to take one back, and none is ever changed."""
+"""The log of annotations: lines are added, also to undo one, and none is ever changed."""
 
 from __future__ import annotations
 
@@ -17,16 +17,26 @@ QUESTION = ("queue", "item", "task")
 
 
 @dataclass(frozen=True)
-class Progress:
-    """How far one person is in one queue."""
+class QueueProgress:
+    """How far one person is in one queue.
 
-    answered: int  # items that have their answer, to the task asked about or to any
-    seconds: float  # that they took, as far as it was measured
-    last: Entry | None  # their newest answer: what undo takes back
+    Attributes
+    ----------
+    answered : int
+        Items that have their answer, to one task or to any.
+    seconds : float
+        That they took, as far as it was measured.
+    last : Entry, optional
+        Their newest answer: what undo takes back.
+    """
+
+    answered: int
+    seconds: float
+    last: Entry | None
 
 
 def append(connection: Connection, table: Table, values: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-    """The line with this key, as saved, and whether it was there before. The first one stays."""
+    """Add a line to a log; the line with its key, as saved, and whether it existed before. The first one stays."""
     before = connection.execute(select(table).where(table.c.key == values["key"])).one_or_none()
     if before is not None:
         return dict(before._mapping), True
@@ -36,62 +46,66 @@ def append(connection: Connection, table: Table, values: Mapping[str, Any]) -> t
 
 
 def annotate(connection: Connection, annotation: Annotation, at: str | None = None) -> Entry:
+    """Save an answer; `at` is when it was given, now where it is None."""
     values = {**vars(annotation), "answer": as_json(annotation.answer), "undoes": None}
-    line, repeated = append(connection, annotation_log, values if at is None else {**values, "at": at})
+    if at is not None:
+        values["at"] = at
+    line, repeated = append(connection, annotation_log, values)
     return _entry(line, repeated)
 
 
 def undo(connection: Connection, key: str, person: str) -> Entry:
-    """Take a person's own answer back; the line that does so. A second time changes nothing."""
-    found = connection.execute(select(annotation_log).where(annotation_log.c.key == key)).one_or_none()
-    if found is None or found.undoes is not None:
+    """Undo a person's own answer; the line that does so. A second time changes nothing."""
+    answer = connection.execute(select(annotation_log).where(annotation_log.c.key == key)).one_or_none()
+    if answer is None or answer.undoes is not None:
         raise InputError(f"no answer has the key `{key}`, so there is nothing to undo")
-    if found.person != person:
-        raise InputError(f"this answer is {found.person}'s; only they can undo it, and {person} cannot")
-    same = {name: getattr(found, name) for name in (*QUESTION, "person", "settles")}
+    if answer.person != person:
+        raise InputError(f"this answer is {answer.person}'s; only they can undo it, and {person} cannot")
+    same = {name: getattr(answer, name) for name in (*QUESTION, "person", "settles")}
     line, repeated = append(
         connection, annotation_log, {**same, "key": UNDO + key, "undoes": key, "answer": "null", "seconds": None}
     )
     return _entry(line, repeated)
 
 
-def log(connection: Connection, **asked: str | None) -> tuple[Entry, ...]:
-    """All lines, oldest first; `asked` narrows by queue, item, person or task."""
-    return _entries(connection.execute(_narrowed(select(annotation_log), asked).order_by(annotation_log.c.number)))
+def log(connection: Connection, **question: str | None) -> tuple[Entry, ...]:
+    """All lines, oldest first; `question` filters by queue, item, person or task."""
+    return _entries(connection.execute(_filtered(select(annotation_log), question).order_by(annotation_log.c.number)))
 
 
-def current(connection: Connection, settles: bool = False, **asked: str | None) -> tuple[Entry, ...]:
-    """Of each person the last answer to each question that was not taken back, in the order they were given.
+def current(connection: Connection, settles: bool = False, **question: str | None) -> tuple[Entry, ...]:
+    """Of each person the last answer to each question that was not undone, in the order they were given.
 
     With `settles`, the last answer that settled a question, whoever gave it.
     """
-    lines = select(annotation_log).where(annotation_log.c.number.in_(_standing(settles, asked)))
+    lines = select(annotation_log).where(annotation_log.c.number.in_(_current(settles, question)))
     return _entries(connection.execute(lines.order_by(annotation_log.c.number)))
 
 
-def progress(connection: Connection, **asked: str | None) -> Progress:
-    """By counting in the database: it is asked for after every answer."""
+def progress(connection: Connection, **question: str | None) -> QueueProgress:
+    """How far a person is, counted in the database: pages read it after every answer."""
     line = annotation_log.c
     counts = select(func.count(line.item.distinct()), func.sum(line.seconds), func.max(line.number))
-    answered, seconds, last = connection.execute(counts.where(line.number.in_(_standing(False, asked)))).one()
+    answered, seconds, last = connection.execute(counts.where(line.number.in_(_current(False, question)))).one()
     newest = _entries(connection.execute(select(annotation_log).where(line.number == last)))
-    return Progress(answered, seconds or 0.0, newest[0] if newest else None)
+    entry = newest[0] if newest else None
+    return QueueProgress(answered, seconds or 0.0, entry)
 
 
-def _standing(settles: bool, asked: Mapping[str, str | None]) -> Select[Any]:
-    """Numbers of the lines that stand."""
+def _current(settles: bool, question: Mapping[str, str | None]) -> Select[Any]:
+    """Numbers of the lines that are not undone or replaced."""
     line = annotation_log.c
-    taken_back = select(line.undoes).where(line.undoes.is_not(None))
-    one_each = [line[name] for name in (QUESTION if settles else (*QUESTION, "person"))]
+    undone = select(line.undoes).where(line.undoes.is_not(None))
+    names = QUESTION if settles else (*QUESTION, "person")
     return (
-        _narrowed(select(func.max(line.number)), asked)
-        .where(line.undoes.is_(None), line.settles.is_(settles), line.key.not_in(taken_back))
-        .group_by(*one_each)
+        _filtered(select(func.max(line.number)), question)
+        .where(line.undoes.is_(None), line.settles.is_(settles), line.key.not_in(undone))
+        .group_by(*(line[name] for name in names))
     )
 
 
-def _narrowed(statement: Select[Any], asked: Mapping[str, str | None]) -> Select[Any]:
-    return statement.where(*(annotation_log.c[name] == value for name, value in asked.items() if value is not None))
+def _filtered(statement: Select[Any], question: Mapping[str, str | None]) -> Select[Any]:
+    return statement.where(*(annotation_log.c[name] == value for name, value in question.items() if value is not None))
 
 
 def _entries(rows: Iterable[Row[Any]]) -> tuple[Entry, ...]:

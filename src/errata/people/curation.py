@@ -1,4 +1,4 @@
-"""What people make of slices: decisions that never overwrite one another, edits, drawn slices and hypotheses."""
+"""What people decide about slices: decisions that never overwrite one another, edits, drawn slices, hypotheses."""
 
 from __future__ import annotations
 
@@ -12,13 +12,23 @@ from sqlalchemy import Connection, Select, and_, func, insert, select
 from ..core import InputError
 from ..core.errors import unknown
 from .answers import append
-from .entries import Accepted, Conflict, Decision, Drawing, Edit, Hypothesis, Standing, as_json
+from .entries import AcceptedSlice, Conflict, Decision, Drawing, Edit, Hypothesis, Standing, as_json
 from .schema import decisions, drawn, edits, hypotheses, slices
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """A slice that a person drew, as saved: a hypothesis until it is measured on new rows."""
+class DrawnSlice:
+    """A slice that a person drew, as saved: a hypothesis until it is measured on new rows.
+
+    Attributes
+    ----------
+    slice, name : str
+        Its id and its name.
+    items : tuple of str
+        Ids of its rows.
+    person, at, key : str
+        Who drew it, when, and the key of the line.
+    """
 
     slice: str
     name: str
@@ -30,7 +40,19 @@ class Drawn:
 
 @dataclass(frozen=True)
 class TestedHypothesis:
-    """A hypothesis, as saved."""
+    """A hypothesis, as saved.
+
+    Attributes
+    ----------
+    slice : str, optional
+        That it is about.
+    kind, text : str
+        "words" or "condition", and what was written.
+    n, errors, rest_n, rest_errors : int
+        Held-out rows that match, and the others, with their errors.
+    person, at, key : str
+        Who tested it, when, and the key of the line.
+    """
 
     slice: str | None
     kind: str
@@ -44,10 +66,10 @@ class TestedHypothesis:
     key: str
 
 
-def know(connection: Connection, found: Mapping[str, str], place: str) -> None:
-    """The audit's slices and their names. Records of other slices that have the same ids are refused."""
+def register_slices(connection: Connection, names: Mapping[str, str], place: str) -> None:
+    """Add the audit's slices by id and name; an InputError where other slices have the same ids."""
     known = {row.id: row for row in connection.execute(select(slices))}
-    for id, name in found.items():
+    for id, name in names.items():
         if id not in known:
             _add_slice(connection, id, "found", name)
         elif (known[id].kind, known[id].name) != ("found", name):
@@ -98,55 +120,55 @@ def history(connection: Connection, slice: str) -> tuple[Standing, ...]:
     return tuple(Standing(**row._mapping) for row in connection.execute(lines.order_by(decisions.c.version)))
 
 
-def decide(connection: Connection, decision: Decision, seen: int) -> Standing:
-    """The decision as saved, one version after the one its maker saw; a Conflict where that is not the last."""
+def decide(connection: Connection, decision: Decision, version: int) -> Standing:
+    """Save a decision, one version after the `version` that the person saw; a Conflict where that is not the last."""
     before = connection.execute(select(decisions).where(decisions.c.key == decision.key)).one_or_none()
     if before is not None:
         return history(connection, before.slice)[int(before.version) - 1]
     all_slices = standings(connection)
-    for slice in (decision.slice, *([] if decision.into is None else [decision.into])):
-        if slice not in all_slices:
+    for slice in (decision.slice, decision.into):
+        if slice is not None and slice not in all_slices:
             raise unknown("slice", slice, all_slices)
-    if all_slices[decision.slice].version != seen:
-        raise Conflict(decision, seen, all_slices[decision.slice])
+    if all_slices[decision.slice].version != version:
+        raise Conflict(decision, version, all_slices[decision.slice])
     if decision.into is not None:
         _check_merge(decision.slice, decision.into, all_slices)
-    append(connection, decisions, {**vars(decision), "version": seen + 1})
+    append(connection, decisions, {**vars(decision), "version": version + 1})
     return history(connection, decision.slice)[-1]
 
 
 def _check_merge(slice: str, into: str, all_slices: Mapping[str, Standing]) -> None:
-    way = [into, *_onward(into, all_slices)]
-    if slice in way:
-        through = f" by way of `{way[0]}`" if way[0] != slice else ""
+    path = [into, *_merged_into(into, all_slices)]
+    if slice in path:
+        through = f" by way of `{path[0]}`" if path[0] != slice else ""
         raise InputError(f"slice `{slice}` cannot be merged into itself{through}; merge it into another")
 
 
-def _onward(slice: str, all_slices: Mapping[str, Standing]) -> Iterator[str]:
-    """Where a merged slice went, and where that one went."""
+def _merged_into(slice: str, all_slices: Mapping[str, Standing]) -> Iterator[str]:
+    """The slice that this one was merged into, the slice that that one was merged into, and so on."""
     into = all_slices[slice].into
     while into is not None:
         yield into
         into = all_slices[into].into
 
 
-def accepted(connection: Connection) -> tuple[Accepted, ...]:
-    """In the audit's order, with what was merged into each."""
+def accepted(connection: Connection) -> tuple[AcceptedSlice, ...]:
+    """The accepted slices in the audit's order, with what was merged into each."""
     all_slices = standings(connection)
-    homes = {slice: list(_onward(slice, all_slices))[-1:] for slice in all_slices}
+    targets = {slice: list(_merged_into(slice, all_slices))[-1:] for slice in all_slices}
     return tuple(
-        Accepted(
-            slice=one.slice,
-            kind=one.kind,
-            name=one.title,
-            renamed=one.name is not None,
-            note=one.note,
-            person=one.person or "",
-            at=one.at or "",
-            merged=tuple(slice for slice, home in homes.items() if home == [one.slice]),
+        AcceptedSlice(
+            slice=standing.slice,
+            kind=standing.kind,
+            name=standing.title,
+            renamed=standing.name is not None,
+            note=standing.note,
+            person=standing.person or "",
+            at=standing.at or "",
+            merged=tuple(slice for slice, target in targets.items() if target == [standing.slice]),
         )
-        for one in all_slices.values()
-        if one.decision == "accepted"
+        for standing in all_slices.values()
+        if standing.decision == "accepted"
     )
 
 
@@ -157,19 +179,21 @@ def _check_known(connection: Connection, slice: str) -> None:
 
 
 def edit(connection: Connection, edited: Edit) -> None:
+    """Save that a row was put into a slice or out of it."""
     _check_known(connection, edited.slice)
     append(connection, edits, vars(edited))
 
 
 def edited(connection: Connection, slice: str) -> dict[str, bool]:
-    """Row -> in or out, by the last word on it; rows that are as they were found are left out."""
+    """Row -> in or out, by the last edit of it; rows that are as the method had them are left out."""
     _check_known(connection, slice)
     lines = select(edits.c.item, edits.c.inside).where(edits.c.slice == slice).order_by(edits.c.number)
     last = {row.item: row.inside for row in connection.execute(lines)}
     return {item: inside for item, inside in last.items() if inside is not None}
 
 
-def draw(connection: Connection, drawing: Drawing) -> Drawn:
+def draw(connection: Connection, drawing: Drawing) -> DrawnSlice:
+    """Save a drawn slice under a new id."""
     before = connection.execute(select(drawn).where(drawn.c.key == drawing.key)).one_or_none()
     if before is not None:
         return _drawn(before._mapping)
@@ -179,14 +203,14 @@ def draw(connection: Connection, drawing: Drawing) -> Drawn:
     return _drawn(line)
 
 
-def drawings(connection: Connection) -> tuple[Drawn, ...]:
+def drawings(connection: Connection) -> tuple[DrawnSlice, ...]:
     """All drawn slices, oldest first."""
     return tuple(_drawn(row._mapping) for row in connection.execute(select(drawn).order_by(drawn.c.number)))
 
 
-def _drawn(line: Mapping[Any, Any]) -> Drawn:
+def _drawn(line: Mapping[Any, Any]) -> DrawnSlice:
     facts = {name: line[name] for name in ("slice", "name", "person", "at", "key")}
-    return Drawn(**facts, items=tuple(json.loads(line["items"])))
+    return DrawnSlice(**facts, items=tuple(json.loads(line["items"])))
 
 
 def add_hypothesis(connection: Connection, hypothesis: Hypothesis) -> TestedHypothesis:

@@ -26,7 +26,17 @@ class Unavailable(ErrataError):
 
 @dataclass(frozen=True)
 class Database:
-    place: str  # as one may show it: without a password
+    """Where records are.
+
+    Attributes
+    ----------
+    place : str
+        The file, or the URL without its password.
+    writing, reading : Engine
+        The one that writes, and the one that only reads.
+    """
+
+    place: str
     writing: Engine
     reading: Engine
 
@@ -40,19 +50,28 @@ class Database:
             raise Unavailable(f"`{self.place}` cannot be read ({reason(error)})") from error
 
     def close(self) -> None:
+        """Close all connections."""
         self.writing.dispose()
         self.reading.dispose()
 
 
 def connect(where: str | Path, patience: float = PATIENCE) -> Database:
-    """where: a folder, whose file is records.sqlite, a file of SQLite, or a URL of SQLAlchemy's."""
+    """Open a database.
+
+    Parameters
+    ----------
+    where : path or str
+        A folder, whose file is records.sqlite, a file of SQLite, or a URL of SQLAlchemy's.
+    patience : float
+        Seconds to wait for another process that is writing.
+    """
     url = _url(where)
     try:
         if url.get_backend_name() == "sqlite":
             return _sqlite(url, patience)
         return _server(url, patience)
     except NoSuchModuleError as error:
-        raise InputError(f"`{url.drivername}` is no database that SQLAlchemy knows; try `postgresql://…`") from error
+        raise InputError(f"`{url.drivername}` is not a database that SQLAlchemy knows; try `postgresql://…`") from error
 
 
 def reason(error: SQLAlchemyError) -> str:
@@ -69,11 +88,15 @@ def _url(where: str | Path) -> URL:
                 "the database's URL cannot be read; it looks like postgresql://NAME@HOST/DATABASE"
             ) from error
         # SQLAlchemy's own choice of driver for the bare name differs between its versions.
-        return url.set(drivername="postgresql+psycopg") if url.drivername in ("postgresql", "postgres") else url
+        if url.drivername in ("postgresql", "postgres"):
+            url = url.set(drivername="postgresql+psycopg")
+        return url
     path = Path(where)
-    if not path.is_dir() and path.suffix not in (".sqlite", ".db"):
+    if path.is_dir():
+        path = path / FILE
+    elif path.suffix not in (".sqlite", ".db"):
         raise InputError(f"`{path}` is neither a folder nor a file that ends in .sqlite; give an audit's folder")
-    return URL.create("sqlite", database=str(path / FILE if path.is_dir() else path))
+    return URL.create("sqlite", database=str(path))
 
 
 def _sqlite(url: URL, patience: float) -> Database:
@@ -91,14 +114,14 @@ def _sqlite(url: URL, patience: float) -> Database:
 
 def _safe(patience: float) -> Any:
     def set_up(connection: Any, _record: Any) -> None:
-        _keep_a_log(connection, patience)
+        _set_write_ahead(connection, patience)
         connection.execute("PRAGMA synchronous=FULL")  # a commit is on the disk before it returns
         connection.execute("PRAGMA foreign_keys=ON")
 
     return set_up
 
 
-def _keep_a_log(connection: Any, patience: float) -> None:
+def _set_write_ahead(connection: Any, patience: float) -> None:
     """Write-ahead logging. For this one step SQLite does not wait for others, whatever its timeout."""
     end = time.monotonic() + patience
     while True:
@@ -120,15 +143,17 @@ def _server(url: URL, patience: float) -> Database:
         require("psycopg", "postgres")
     postgres = url.get_backend_name() == "postgresql"
     connected: dict[str, Any] = {"pool_pre_ping": True}
+    reading_options = {}
     if postgres:
         connected["connect_args"] = {"connect_timeout": max(2, round(patience))}
+        reading_options = {"postgresql_readonly": True}
     writing = create_engine(url, pool_size=1, max_overflow=0, **connected)
     reading = create_engine(
         url,
         pool_size=8,
         max_overflow=24,
         isolation_level="REPEATABLE READ",
-        execution_options={"postgresql_readonly": True} if postgres else {},
+        execution_options=reading_options,
         **connected,
     )
     if postgres:

@@ -1,4 +1,4 @@
-"""Records as files: everything out, as JSON or parquet, and in what people answered in a saved page.
+"""Records as files: export of everything as JSON or parquet, import of what people answered in a saved page.
 
 `errata.annotations/1`, which a saved page downloads:
 {"schema": "errata.annotations/1", "fingerprint": the audit's, "annotations": [{"key": unique text, "queue", "item",
@@ -38,33 +38,50 @@ Check = Callable[[Annotation], Annotation]
 
 
 @dataclass(frozen=True)
-class Imported:
+class ImportCounts:
+    """What an import did with the answers of a file.
+
+    Attributes
+    ----------
+    new : int
+        Answers that were added.
+    older : int
+        Of these: the person has answered since, so that answer stays the current one.
+    repeated : int
+        Keys that were saved before, with the same answer.
+    differing : int
+        Keys that were saved before with something else, which stays.
+    """
+
     new: int
-    older: int  # of these: the person has answered since, so that answer stays the current one
-    repeated: int  # keys that were saved before, with the same answer
-    differing: int  # keys that were saved before with something else, which stays
+    older: int
+    repeated: int
+    differing: int
 
 
 def tables(connection: Connection) -> dict[str, Lines]:
-    """Every log, and `answers`: those of the annotations that stand."""
+    """Every log, and `answers`: those of the annotations that are current."""
     logs = {table.name: _lines(connection, table) for table in LOGS}
-    standing = [*answers.current(connection), *answers.current(connection, settles=True)]
-    numbers = {entry.number for entry in standing}
+    current = [*answers.current(connection), *answers.current(connection, settles=True)]
+    numbers = {entry.number for entry in current}
     return {**logs, "answers": [line for line in logs["annotations"] if line["number"] in numbers]}
 
 
 def _lines(connection: Connection, table: Table) -> Lines:
-    in_order = select(table).order_by(table.c.place if "place" in table.c else table.c.number)
-    return [_read(dict(row._mapping)) for row in connection.execute(in_order)]
-
-
-def _read(line: dict[str, Any]) -> dict[str, Any]:
-    return {name: json.loads(value) if name in INSIDE_JSON else value for name, value in line.items()}
+    order = table.c.place if "place" in table.c else table.c.number
+    lines = []
+    for row in connection.execute(select(table).order_by(order)):
+        line = dict(row._mapping)
+        for name in INSIDE_JSON:
+            if name in line:
+                line[name] = json.loads(line[name])
+        lines.append(line)
+    return lines
 
 
 def export_json(connection: Connection, fingerprint: str, target: str | Path | IO[str]) -> None:
     """To an open file, or to a path that does not exist yet."""
-    accepted = [asdict(one) for one in curation.accepted(connection)]
+    accepted = [asdict(slice_) for slice_ in curation.accepted(connection)]
     facts = {"schema": RECORDS, "fingerprint": fingerprint, "accepted": accepted, **tables(connection)}
     text = json.dumps(facts, indent=1, allow_nan=False) + "\n"
     if not isinstance(target, str | Path):
@@ -86,8 +103,9 @@ def export_parquet(connection: Connection, fingerprint: str, folder: str | Path)
 def _arrow(lines: Lines, table: Table, fingerprint: str) -> pa.Table:
     about = {b"schema": RECORDS.encode(), b"fingerprint": fingerprint.encode()}
     schema = pa.schema([(column.name, _arrow_type(column)) for column in table.c], metadata=about)
-    flat = [{**line, "answer": as_json(line["answer"])} if "answer" in line else line for line in lines]
-    return pa.Table.from_pylist(flat, schema=schema)
+    if "answer" in table.c:
+        lines = [{**line, "answer": as_json(line["answer"])} for line in lines]
+    return pa.Table.from_pylist(lines, schema=schema)
 
 
 def _arrow_type(column: Column[Any]) -> pa.DataType:
@@ -100,11 +118,21 @@ def _arrow_type(column: Column[Any]) -> pa.DataType:
 def read_annotations(
     source: str | Path | IO[str] | Mapping[str, Any], fingerprint: str, check: Check | None = None
 ) -> tuple[tuple[Annotation, str], ...]:
-    """Answers and when they were given, from a download of the same audit; all of them, or an error."""
+    """Answers and when they were given, from a download of the same audit; all of them, or an error.
+
+    Parameters
+    ----------
+    source : path, file or mapping
+        What a saved page downloaded.
+    fingerprint : str
+        The audit's.
+    check : callable, optional
+        An answer -> the same as it is saved, or an InputError.
+    """
     facts = source if isinstance(source, Mapping) else _parsed(source)
-    form = facts.get("schema")
-    if form != ANNOTATIONS:
-        raise InputError(f"this file has the form {form!r}, not {ANNOTATIONS!r}; give what a saved page downloaded")
+    schema = facts.get("schema")
+    if schema != ANNOTATIONS:
+        raise InputError(f"this file has the schema {schema!r}, not {ANNOTATIONS!r}; give what a saved page downloaded")
     if facts.get("fingerprint") != fingerprint:
         raise InputError(
             f"these answers are about another audit ({facts.get('fingerprint')!r}; this one is {fingerprint!r}); "
@@ -139,9 +167,10 @@ def _annotation(number: int, line: Any, check: Check | None) -> tuple[Annotation
         for name in NEEDED:
             if name not in line:
                 raise InputError(f"`{name}` is missing")
-        facts = {name: value for name, value in line.items() if name != "at"}
-        read = Annotation(**facts)
-        return (read if check is None else check(read)), _time(line["at"])
+        annotation = Annotation(**{name: value for name, value in line.items() if name != "at"})
+        if check is not None:
+            annotation = check(annotation)
+        return annotation, _time(line["at"])
     except InputError as error:
         raise InputError(f"answer {number} of the file: {error}; nothing was imported") from error
 
@@ -152,29 +181,31 @@ def _time(text: Any) -> str:
     except (TypeError, ValueError) as error:
         raise InputError(f"`at` must be an ISO time; got {text!r}") from error
     if time.tzinfo is None:
-        raise InputError(f"`at` must say its zone, as in 2030-01-31T14:02:31Z; got {text!r}")
+        raise InputError(f"`at` must have a time zone, as in 2030-01-31T14:02:31Z; got {text!r}")
     return iso(time)
 
 
-def add(connection: Connection, read: Iterable[tuple[Annotation, str]]) -> Imported:
-    """Add answers by the time they were given: one older than what the person says now is taken back at once."""
+def add_annotations(connection: Connection, annotations: Iterable[tuple[Annotation, str]]) -> ImportCounts:
+    """Add answers by the time they were given: one older than the person's current answer is undone at once."""
     new = older = repeated = differing = 0
-    standing = [entry for settles in (False, True) for entry in answers.current(connection, settles)]
-    last = {_question(entry): entry.at for entry in standing}
-    for annotation, at in sorted(read, key=lambda pair: pair[1]):
+    current = [entry for settles in (False, True) for entry in answers.current(connection, settles)]
+    last = {_question(entry): entry.at for entry in current}
+    for annotation, at in sorted(annotations, key=lambda pair: pair[1]):
         entry = answers.annotate(connection, annotation, at)
-        if entry.repeated:
-            same = all(getattr(entry, name) == value for name, value in vars(annotation).items())
-            repeated, differing = repeated + same, differing + (not same)
-            continue
-        new += 1
-        if last.setdefault(_question(annotation), at) > at:
-            answers.undo(connection, annotation.key, annotation.person)
-            older += 1
-    return Imported(new, older, repeated, differing)
+        if entry.repeated and all(getattr(entry, name) == value for name, value in vars(annotation).items()):
+            repeated += 1
+        elif entry.repeated:
+            differing += 1
+        else:
+            new += 1
+            if last.setdefault(_question(annotation), at) > at:
+                answers.undo(connection, annotation.key, annotation.person)
+                older += 1
+    return ImportCounts(new, older, repeated, differing)
 
 
-def _question(said: Annotation | Entry) -> tuple[str, ...]:
-    """What one answer takes the place of another in: a person's, or, of those that settle, anybody's."""
-    whose = () if said.settles else (said.person,)
-    return (said.queue, said.item, said.task, *whose)
+def _question(answer: Annotation | Entry) -> tuple[str, ...]:
+    """Answers with the same one replace each other: of one person, or, of those that settle, of anybody."""
+    if answer.settles:
+        return (answer.queue, answer.item, answer.task)
+    return (answer.queue, answer.item, answer.task, answer.person)

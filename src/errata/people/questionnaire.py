@@ -1,7 +1,7 @@
-"""What people say of a feature's pictures, as data (Barlow, sections 8 and 9): answers, agreement, cumulative curves.
+"""A questionnaire about the images of a feature (Barlow, sections 8 and 9): answers, agreement, cumulative curves.
 
-One form serves both studies of the paper. The crowd described features and said how easy that was and which view
-helped; practitioners said whether a feature is necessary and what they would do. What was not asked is None.
+One form serves both studies of the paper. The crowd described features and rated how easy that was and which view
+helped; practitioners judged whether a feature is necessary and what they would do. What was not asked is None.
 """
 
 from __future__ import annotations
@@ -22,23 +22,42 @@ Action = Literal["collect", "relabel", "architecture", "warn users", "do not dep
 Description = Literal["description3", "description15", "both"]
 Embed = Callable[[Sequence[str]], Array]  # (m,) texts -> (m, d)
 
+CHOICES = {"view": UsefulView, "necessity": Necessity, "actions": Action}
 WORDS = {"description3": 3, "description15": 15}
 SCALE = (1, 5)  # Likert: 1 not at all, 5 very
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
-    """What one person said of one thing shown."""
+class QuestionnaireAnswer:
+    """One person's answers about one feature; None where a question was not asked.
 
-    about: str  # what was shown: "s3 feature 1456"
+    Parameters
+    ----------
+    about : str
+        What the images show: "s3 feature 1456".
+    person : str
+        Who answers.
+    description3, description15 : str, optional
+        In at most 3 words, and in at most 15.
+    ease, confidence : int, optional
+        Of describing it, and in the description; 1 to 5.
+    view : str, optional
+        The most useful one: "heat map", "attack", "both" or "none".
+    necessity : str, optional
+        Of the feature, for the class: "necessary" or "spurious".
+    actions : tuple of str
+        That the person would take; the paper's practitioners named two on average.
+    """
+
+    about: str
     person: str
-    description3: str | None = None  # in at most 3 words
-    description15: str | None = None  # in at most 15 words
-    ease: int | None = None  # of describing it, 1 to 5
-    confidence: int | None = None  # in the description, 1 to 5
-    view: UsefulView | None = None  # the most useful one
-    necessity: Necessity | None = None  # of the feature, for the class
-    actions: tuple[Action, ...] = ()  # that one would take; the paper's practitioners named two on average
+    description3: str | None = None
+    description15: str | None = None
+    ease: int | None = None
+    confidence: int | None = None
+    view: UsefulView | None = None
+    necessity: Necessity | None = None
+    actions: tuple[Action, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("about", "person"):
@@ -53,16 +72,18 @@ class Answer:
         if self.necessity is not None:
             _check_choice("necessity", self.necessity, Necessity)
         if isinstance(self.actions, str):
-            raise InputError(f"`actions` is a list, of any number; got the text {self.actions!r}")
+            raise InputError(f"`actions` must be a list; got the text {self.actions!r}")
         for action in self.actions:
             _check_choice("action", action, Action)
         object.__setattr__(self, "actions", tuple(self.actions))
 
     def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
         return {field.name: getattr(self, field.name) for field in fields(self)} | {"actions": list(self.actions)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """An answer from JSON; an InputError where it is none."""
         names = [field.name for field in fields(cls)]
         for name in data:
             if name not in names:
@@ -74,16 +95,15 @@ class Answer:
 
 
 def form() -> dict[str, Any]:
-    """What a page that asks must know: how many words, which numbers, which choices."""
+    """What the page of the questionnaire needs: how many words, which numbers, which choices."""
     low, high = SCALE
-    choices = {"view": UsefulView, "necessity": Necessity, "actions": Action}
-    named = {name: list(get_args(choice)) for name, choice in choices.items()}
-    return {"words": dict(WORDS), "scale": list(range(low, high + 1)), **named}
+    choices = {name: list(get_args(choice)) for name, choice in CHOICES.items()}
+    return {"words": dict(WORDS), "scale": list(range(low, high + 1)), **choices}
 
 
 def checked(data: Mapping[str, Any]) -> dict[str, Any]:
-    """An answer as JSON, as it is kept; an InputError where it is none."""
-    return Answer.from_json(data).to_json()
+    """An answer as JSON, as it is saved; an InputError where it is none."""
+    return QuestionnaireAnswer.from_json(data).to_json()
 
 
 def _check_words(name: str, text: Any, most: int) -> None:
@@ -106,31 +126,46 @@ def _check_choice(name: str, value: Any, choices: Any) -> None:
         raise InputError(f"`{name}` must be one of {', '.join(get_args(choices))}; got {value!r}")
 
 
-def agreement(answers: Iterable[Answer], embed: Embed, description: Description = "both") -> dict[str, float]:
-    """What was shown -> mean cosine, over pairs of people, between their descriptions (appendix G).
+def description_agreement(
+    answers: Iterable[QuestionnaireAnswer], embed: Embed, description: Description = "both"
+) -> dict[str, float]:
+    """How similar people's descriptions are (appendix G).
 
-    embed: texts to rows; the paper takes the mean word vector. description: which, or both put together. What fewer
-    than two people described is left out.
+    Parameters
+    ----------
+    answers : iterable of QuestionnaireAnswer
+        What fewer than two people described is left out.
+    embed : callable
+        (m,) texts -> (m, d); the paper takes the mean word vector.
+    description : str
+        Which of the two, or "both" joined.
+
+    Returns
+    -------
+    dict of str to float
+        `about` -> mean cosine similarity over pairs of people.
     """
     if description not in get_args(Description):
         raise InputError(f"`description` must be one of {', '.join(get_args(Description))}; got {description!r}")
     texts: dict[str, list[str]] = {}
     for answer in answers:
         names = WORDS if description == "both" else (description,)
-        given = [text for name in names if (text := getattr(answer, name)) is not None]
-        if given:
-            texts.setdefault(answer.about, []).append(" ".join(given))
-    shown = {about: said for about, said in texts.items() if len(said) >= 2}
-    U = _embedded([text for said in shown.values() for text in said], embed)
-    found, start = {}, 0
-    for about, said in shown.items():
-        found[about] = _mean_cosine(U[start : start + len(said)])
-        start += len(said)
-    return found
+        parts = [text for name in names if (text := getattr(answer, name)) is not None]
+        if parts:
+            texts.setdefault(answer.about, []).append(" ".join(parts))
+    several = {about: descriptions for about, descriptions in texts.items() if len(descriptions) >= 2}
+    U = _embedded([text for descriptions in several.values() for text in descriptions], embed)
+    similarity = {}
+    start = 0
+    for about, descriptions in several.items():
+        stop = start + len(descriptions)
+        similarity[about] = _mean_cosine(U[start:stop])
+        start = stop
+    return similarity
 
 
 def _embedded(texts: list[str], embed: Embed) -> Array:
-    """(m, d) of length one; a text without meaning to the encoder (stop words alone) is zero, and agrees with none."""
+    """(m, d) of length one; a text that the encoder maps to zero (stop words) stays zero, and agrees with none."""
     if not texts:
         return np.empty((0, 1))
     rows = np.asarray(embed(texts), dtype=np.float64)
@@ -143,19 +178,21 @@ def _mean_cosine(U: Array) -> float:
     return float((U @ U.T)[np.triu_indices(len(U), 1)].mean())
 
 
-def mean_scores(answers: Iterable[Answer], question: Literal["ease", "confidence"]) -> dict[str, float]:
-    """What was shown -> the mean over those who were asked (the paper's figure 9a)."""
-    given: dict[str, list[int]] = {}
+def mean_scores(answers: Iterable[QuestionnaireAnswer], question: Literal["ease", "confidence"]) -> dict[str, float]:
+    """`about` -> the mean score over those who were asked (the paper's figure 9a)."""
+    scores: dict[str, list[int]] = {}
     for answer in answers:
         score = getattr(answer, question)
         if score is not None:
-            given.setdefault(answer.about, []).append(score)
-    return {about: float(np.mean(scores)) for about, scores in given.items()}
+            scores.setdefault(answer.about, []).append(score)
+    return {about: float(np.mean(of_item)) for about, of_item in scores.items()}
 
 
 def cumulative(values: Mapping[str, float] | Sequence[float]) -> list[dict[str, float]]:
-    """The curve of the paper's figures 9a and 66: for each value, how many lie at or below it, and their share."""
-    numbers = np.sort(np.array(list(values.values() if isinstance(values, Mapping) else values), dtype=np.float64))
+    """The curve of the paper's figures 9a and 66: for each value, how many are at most it, and their share."""
+    if isinstance(values, Mapping):
+        values = list(values.values())
+    numbers = np.array(values, dtype=np.float64)
     points, counts = np.unique(numbers, return_counts=True)
     below = np.cumsum(counts)
     return [
@@ -164,12 +201,15 @@ def cumulative(values: Mapping[str, float] | Sequence[float]) -> list[dict[str, 
     ]
 
 
-def tally(answers: Iterable[Answer], question: Literal["view", "necessity", "actions"]) -> dict[str, int]:
-    """How often each choice was made, the unmade ones too (the paper's figures 9b and 10)."""
-    choices = {"view": UsefulView, "necessity": Necessity, "actions": Action}
-    counts = dict.fromkeys(get_args(choices[question]), 0)
+def tally(answers: Iterable[QuestionnaireAnswer], question: Literal["view", "necessity", "actions"]) -> dict[str, int]:
+    """How often each choice was made, those never made too (the paper's figures 9b and 10)."""
+    counts = dict.fromkeys(get_args(CHOICES[question]), 0)
     for answer in answers:
-        given = getattr(answer, question)
-        for choice in given if question == "actions" else [given] * (given is not None):
+        if question == "actions":
+            choices = answer.actions
+        else:
+            choice = getattr(answer, question)
+            choices = () if choice is None else (choice,)
+        for choice in choices:
             counts[choice] += 1
     return counts

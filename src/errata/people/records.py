@@ -1,4 +1,4 @@
-"""The database of people's judgement on one audit. What a call returned is on disk; readers never wait for writers."""
+"""The database of what people enter about one audit. A call returns when it is on disk; readers never wait."""
 
 from __future__ import annotations
 
@@ -11,21 +11,30 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ..core import InputError
 from . import agreement, answers, curation, exchange, schema
-from .agreement import Agreement, Dispute, Majority
-from .answers import Progress
-from .curation import Drawn, TestedHypothesis
+from .agreement import Agreement, Disagreement, Majority
+from .answers import QueueProgress
+from .curation import DrawnSlice, TestedHypothesis
 from .database import PATIENCE, Database, connect, reason
-from .entries import Accepted, Annotation, Decision, Drawing, Edit, Entry, Hypothesis, Standing, Task, check_choice
-from .exchange import Check, Imported
+from .entries import AcceptedSlice, Annotation, Decision, Drawing, Edit, Entry, Hypothesis, Standing, Task, check_choice
+from .exchange import Check, ImportCounts
 from .writer import Writer
 
 
 class Records:
-    """People's judgement: annotations, decisions on slices, edits, drawn slices and hypotheses.
+    """What people enter: annotations, decisions on slices, edits, drawn slices and hypotheses.
 
-    where: the audit's folder (its records.sqlite), a file of SQLite, or a URL such as postgresql://NAME@HOST/DATABASE.
-    fingerprint: the audit's; records of another one are refused. slices: ids and machine-made names of the audit's.
     Any number of threads may call; processes too.
+
+    Parameters
+    ----------
+    where : path or str
+        The audit's folder (its records.sqlite), a file of SQLite, or a URL such as postgresql://NAME@HOST/DATABASE.
+    fingerprint : str
+        The audit's; records of another one are refused.
+    slices : mapping of str to str, optional
+        Ids and machine-made names of the audit's slices.
+    patience : float
+        Seconds to wait for another process that is writing.
     """
 
     def __init__(
@@ -64,57 +73,64 @@ class Records:
     # Annotations
 
     def annotate(self, annotation: Annotation) -> Entry:
-        """Save an answer. A key that is known saves nothing, and what it saved first comes back."""
+        """Save an answer. A key that is known saves nothing, and returns what it saved first."""
         return self._writer.write(lambda connection: answers.annotate(connection, annotation))
 
     def undo(self, key: str, *, person: str) -> Entry:
-        """Take back one's own answer; the log keeps both."""
+        """Undo one's own answer; the log keeps both lines."""
         return self._writer.write(lambda connection: answers.undo(connection, key, person))
 
     def log(self, queue: str | None = None, person: str | None = None, task: Task | None = None) -> tuple[Entry, ...]:
-        """Every line, also those taken back, oldest first."""
+        """Every line, also those undone, oldest first."""
         with self._database.read() as connection:
             return answers.log(connection, queue=queue, person=person, task=task)
 
     def answers(
         self, queue: str | None = None, person: str | None = None, task: Task | None = None
     ) -> tuple[Entry, ...]:
-        """What each person now says of each item: the last answer that was not taken back."""
+        """Each person's current answer to each item: the last that was not undone."""
         with self._database.read() as connection:
             return answers.current(connection, queue=queue, person=person, task=task)
 
     def settled(self, queue: str | None = None, task: Task | None = None) -> tuple[Entry, ...]:
-        """Answers that ended a disagreement: the last word on their items."""
+        """Answers that ended a disagreement: they decide over the votes."""
         return self._with_settled(queue, task)[1]
 
-    def progress(self, queue: str, person: str, task: Task | None = None) -> Progress:
+    def progress(self, queue: str, person: str, task: Task | None = None) -> QueueProgress:
+        """How far a person is in a queue."""
         with self._database.read() as connection:
             return answers.progress(connection, queue=queue, person=person, task=task)
 
     def agreement(self, queue: str, task: Task, part: str | None = None) -> Agreement:
-        """part: of an answer that has several; "failure" or "label" of a region, any question of a questionnaire."""
-        check_choice("task", task, Task)
-        return agreement.agreement(self.answers(queue, task=task), part)
+        """How often people agree on a queue.
 
-    def to_settle(self, queue: str, task: Task | None = None) -> tuple[Dispute, ...]:
+        part: of an answer that has several; "failure" or "label" of a region, any question of a questionnaire.
+        """
+        check_choice("task", task, Task)
+        return agreement.measure_agreement(self.answers(queue, task=task), part)
+
+    def disagreements(self, queue: str, task: Task | None = None) -> tuple[Disagreement, ...]:
         """Items on which people differ, until an annotation with `settles` ends it."""
-        return agreement.to_settle(*self._with_settled(queue, task))
+        return agreement.disagreements(*self._with_settled(queue, task))
 
     def majority(self, queue: str, task: Task, part: str | None = None) -> tuple[Majority, ...]:
-        """What most people say, of each item."""
+        """What most people answer, of each item."""
         check_choice("task", task, Task)
         return agreement.majorities(*self._with_settled(queue, task), part)
 
     def _with_settled(self, queue: str | None, task: Task | None) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
         with self._database.read() as connection:
-            given = answers.current(connection, queue=queue, task=task)
-            return given, answers.current(connection, settles=True, queue=queue, task=task)
+            current = answers.current(connection, queue=queue, task=task)
+            return current, answers.current(connection, settles=True, queue=queue, task=task)
 
     # Curation
 
-    def decide(self, decision: Decision, *, seen: int) -> Standing:
-        """seen: the version that the person looked at. Where it is not the last, a Conflict, and nothing changes."""
-        return self._writer.write(lambda connection: curation.decide(connection, decision, seen))
+    def decide(self, decision: Decision, *, version: int) -> Standing:
+        """Save a decision about a slice.
+
+        version: the one that the person looked at. Where it is not the last, a Conflict, and nothing changes.
+        """
+        return self._writer.write(lambda connection: curation.decide(connection, decision, version))
 
     def standings(self) -> dict[str, Standing]:
         """Every slice, found and drawn, with the last decision about it."""
@@ -122,11 +138,12 @@ class Records:
             return curation.standings(connection)
 
     def history(self, slice: str) -> tuple[Standing, ...]:
+        """All decisions about a slice, oldest first."""
         with self._database.read() as connection:
             return curation.history(connection, slice)
 
-    def accepted(self) -> tuple[Accepted, ...]:
-        """The list that gates and fixes start from."""
+    def accepted(self) -> tuple[AcceptedSlice, ...]:
+        """The accepted slices: what gates and fixes start from."""
         with self._database.read() as connection:
             return curation.accepted(connection)
 
@@ -144,11 +161,12 @@ class Records:
         with self._database.read() as connection:
             return curation.edited(connection, slice)
 
-    def draw(self, drawing: Drawing) -> Drawn:
-        """Keep a lasso's rows as a slice, marked as drawn."""
+    def draw(self, drawing: Drawing) -> DrawnSlice:
+        """Save the rows of a loop as a slice, marked as drawn."""
         return self._writer.write(lambda connection: curation.draw(connection, drawing))
 
-    def drawn(self) -> tuple[Drawn, ...]:
+    def drawn(self) -> tuple[DrawnSlice, ...]:
+        """All drawn slices, oldest first."""
         with self._database.read() as connection:
             return curation.drawings(connection)
 
@@ -164,22 +182,24 @@ class Records:
     # Files
 
     def export_json(self, target: str | Path | IO[str]) -> None:
+        """Write everything as JSON, to an open file or to a path that does not exist yet."""
         with self._database.read() as connection:
             exchange.export_json(connection, self.fingerprint, target)
 
     def export_parquet(self, folder: str | Path) -> None:
+        """Write everything as parquet, one file a table, in a folder that does not exist yet."""
         with self._database.read() as connection:
             exchange.export_parquet(connection, self.fingerprint, folder)
 
     def import_annotations(
         self, source: str | Path | IO[str] | Mapping[str, Any], check: Check | None = None
-    ) -> Imported:
-        """What a page downloaded: all of its answers or none; a second time adds nothing.
+    ) -> ImportCounts:
+        """Import what a page downloaded: all of its answers or none; a second time adds nothing.
 
-        check: an answer -> the same as it is kept; what it refuses is not imported, and nothing else of the file.
+        check: an answer -> the same as it is saved; where it refuses one, nothing of the file is imported.
         """
-        read = exchange.read_annotations(source, self.fingerprint, check)
-        return self._writer.write(lambda connection: exchange.add(connection, read))
+        annotations = exchange.read_annotations(source, self.fingerprint, check)
+        return self._writer.write(lambda connection: exchange.add_annotations(connection, annotations))
 
 
 def _open(database: Database, fingerprint: str, slices: Mapping[str, str]) -> None:
@@ -187,14 +207,14 @@ def _open(database: Database, fingerprint: str, slices: Mapping[str, str]) -> No
     try:
         with database.writing.begin() as connection:
             schema.prepare(connection, database.place)
-            known = schema.said(connection, "fingerprint")
+            known = schema.read_fact(connection, "fingerprint")
             if known is None:
-                schema.say(connection, "fingerprint", fingerprint)
+                schema.write_fact(connection, "fingerprint", fingerprint)
             elif known != fingerprint:
                 raise InputError(
                     f"`{database.place}` holds the records of another audit ({known!r}; this one is {fingerprint!r}); "
                     "give each audit a database of its own"
                 )
-            curation.know(connection, slices, database.place)
+            curation.register_slices(connection, slices, database.place)
     except SQLAlchemyError as error:
         raise InputError(f"`{database.place}` cannot be opened as records ({reason(error)})") from error

@@ -1,4 +1,4 @@
-"""The tables, and how an older database becomes one of today. They are logs: no line is ever changed or deleted."""
+"""The tables, and the migrations of older databases. Tables are logs: no line is ever changed or deleted."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _text(name: str, length: str = "", optional: bool = False) -> Column[str]:
 
 
 def _signature() -> tuple[Column[str], Column[str], Column[str]]:
-    """Who said it and when, and the key by which a second post is known."""
+    """Who entered it and when, and the key by which a second post is recognised."""
     return (
         Column("key", KEY, nullable=False, unique=True),
         _text("person"),
@@ -130,12 +130,12 @@ def _settling(connection: Connection) -> None:
     connection.exec_driver_sql("ALTER TABLE annotations ADD COLUMN settles BOOLEAN DEFAULT false NOT NULL")
 
 
-# The step at place k leads from version k + 1 to k + 2. A step is never changed once it was released.
+# Step k leads from version k + 1 to k + 2. A step is never changed once it was released.
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_settling,)
 
 
 def prepare(connection: Connection, place: str) -> None:
-    """Make the tables where there are none, or bring them to this version; all in the caller's transaction."""
+    """Create the tables where there are none, or migrate them to this version; all in the caller's transaction."""
     version = _version(connection, place)
     if version is None:
         _create(connection, place)
@@ -154,9 +154,9 @@ def prepare(connection: Connection, place: str) -> None:
 def _version(connection: Connection, place: str) -> int | None:
     if not inspect(connection).has_table(about.name):
         return None
-    text = said(connection, "version")
+    text = read_fact(connection, "version")
     if text is None or not text.isdecimal() or int(text) < 1:
-        raise InputError(f"`{place}` does not say its version (it has {text!r}); it is damaged, or not Errata's")
+        raise InputError(f"`{place}` has no valid version (it has {text!r}); it is damaged, or not Errata's")
     return int(text)
 
 
@@ -165,10 +165,10 @@ def _create(connection: Connection, place: str) -> None:
     if taken:
         raise InputError(f"`{place}` has a table `{taken[0]}` that is not Errata's; give Errata a database of its own")
     metadata.create_all(connection)
-    say(connection, "version", str(VERSION))
+    write_fact(connection, "version", str(VERSION))
 
 
-def said(connection: Connection, name: str) -> str | None:
+def read_fact(connection: Connection, name: str) -> str | None:
     """A fact about the database itself."""
     try:
         return connection.execute(select(about.c.value).where(about.c.name == name)).scalar_one_or_none()
@@ -176,5 +176,6 @@ def said(connection: Connection, name: str) -> str | None:
         raise InputError("the table `errata` is not Errata's; give it a database of its own") from error
 
 
-def say(connection: Connection, name: str, value: str) -> None:
+def write_fact(connection: Connection, name: str, value: str) -> None:
+    """Save a fact about the database itself."""
     connection.execute(insert(about).values(name=name, value=value))

@@ -16,31 +16,47 @@ from ..core import ErrataError
 from .database import Database, Unavailable, reason
 
 T = TypeVar("T")
-TOGETHER = 500  # jobs in one transaction, at most
-GIVE_UP = 2  # jobs in a row that the database did not take: it is away, and the rest need not wait for it too
+MAX_BATCH = 500  # jobs in one transaction
+MAX_FAILURES = 2  # in a row: the database is unreachable, and the other jobs need not wait for it too
 
 
 @dataclass(frozen=True)
-class Job:
+class WriteJob:
+    """Work that waits for the writer.
+
+    Attributes
+    ----------
+    work : callable
+        What to do with the connection.
+    done : Future
+        Its result.
+    """
+
     work: Callable[[Connection], Any]
     done: Future[Any] = field(default_factory=Future)
 
 
 class Writer:
-    """A job may run twice, when its batch failed: it must do the same then. Keys make it so."""
+    """One thread that runs the jobs. A job runs twice when its batch failed: it must do the same then (keys do so).
+
+    Parameters
+    ----------
+    database : Database
+        Where to write.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._waiting: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._door = threading.Lock()  # nothing comes in after the end was announced
+        self._waiting: queue.SimpleQueue[WriteJob | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()  # no job is added after the end
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="errata-writer", daemon=True)
         self._thread.start()
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """The work's result, once it is on disk; or its error, and then nothing of it is."""
-        job = Job(work)
-        with self._door:
+        job = WriteJob(work)
+        with self._lock:
             if self._closed:
                 raise ErrataError("these records are closed; open them again")
             self._waiting.put(job)
@@ -49,7 +65,7 @@ class Writer:
 
     def close(self) -> None:
         """Returns when all that was waiting is written."""
-        with self._door:
+        with self._lock:
             if not self._closed:
                 self._waiting.put(None)
             self._closed = True
@@ -61,10 +77,10 @@ class Writer:
             batch, last = self._batch()
             self._commit(batch)
 
-    def _batch(self) -> tuple[list[Job], bool]:
-        """All that waits, at least one; and whether the end was announced."""
-        batch: list[Job] = []
-        while len(batch) < TOGETHER:
+    def _batch(self) -> tuple[list[WriteJob], bool]:
+        """All jobs that wait, at least one; and whether the writer is closed."""
+        batch: list[WriteJob] = []
+        while len(batch) < MAX_BATCH:
             try:
                 job = self._waiting.get(block=not batch)
             except queue.Empty:
@@ -74,7 +90,7 @@ class Writer:
             batch.append(job)
         return batch, False
 
-    def _commit(self, batch: list[Job]) -> None:
+    def _commit(self, batch: list[WriteJob]) -> None:
         try:
             results = self._together(batch)
         except Exception:  # one bad job must not take the others along, whatever is wrong with it
@@ -83,31 +99,31 @@ class Writer:
         for job, result in zip(batch, results, strict=True):
             job.done.set_result(result)
 
-    def _together(self, batch: list[Job]) -> list[Any]:
+    def _together(self, batch: list[WriteJob]) -> list[Any]:
         if not batch:
             return []
         with self._database.writing.begin() as connection:
             return [job.work(connection) for job in batch]
 
-    def _singly(self, batch: list[Job]) -> None:
-        away = 0
+    def _singly(self, batch: list[WriteJob]) -> None:
+        failures = 0
         for job in batch:
             try:
-                if away >= GIVE_UP:
+                if failures >= MAX_FAILURES:
                     raise Unavailable(f"`{self._database.place}` does not answer; nothing was saved; try again")
                 (result,) = self._together([job])
             except (OperationalError, InterfaceError) as error:
-                away += 1
+                failures += 1
                 job.done.set_exception(self._not_saved(error))
             except SQLAlchemyError as error:
                 job.done.set_exception(self._not_saved(error))
             except Exception as error:
                 job.done.set_exception(error)
             else:
-                away = 0
+                failures = 0
                 job.done.set_result(result)
 
     def _not_saved(self, error: SQLAlchemyError) -> Unavailable:
-        said = Unavailable(f"not saved: `{self._database.place}` refused ({reason(error)}); try again")
-        said.__cause__ = error
-        return said
+        failure = Unavailable(f"not saved: `{self._database.place}` refused ({reason(error)}); try again")
+        failure.__cause__ = error
+        return failure
