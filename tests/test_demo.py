@@ -12,7 +12,7 @@ from errata.cli.examples import EXAMPLES, Example, answer
 from errata.core import Audit, Evaluation, Overall, Slice
 
 N = 40
-GROUP = np.arange(N) < 10  # five of them are confirm rows
+GROUP = np.arange(N) < 10  # five of them are held-out rows
 
 
 def audit_of(*slices: tuple[str, Any]) -> Audit:
@@ -27,17 +27,17 @@ def audit_of(*slices: tuple[str, Any]) -> Audit:
 
 
 CASES = [
-    ([], "not found (5 confirm rows)."),
-    ([("confirmed", ~GROUP)], "not found (5 confirm rows)."),
-    ([("confirmed", np.arange(N) < 24)], "not found (5 confirm rows)."),  # less than half of it: 5 of 12
-    ([("not confirmed", GROUP)], "found, not confirmed, as s1 by gmm, domino: 5 of its 5 confirm rows, of 5 in all."),
+    ([], "not found (5 held-out rows)."),
+    ([("confirmed", ~GROUP)], "not found (5 held-out rows)."),
+    ([("confirmed", np.arange(N) < 24)], "not found (5 held-out rows)."),  # less than half of it: 5 of 12
+    ([("not confirmed", GROUP)], "found, not confirmed, as s1 by gmm, domino: 5 of its 5 held-out rows, of 5 in all."),
     (
         [("too few to tell", GROUP), ("confirmed", np.arange(N) < 4)],
-        "found and confirmed as s2 by gmm, domino: 2 of its 2 confirm rows, of 5 in all.",
+        "found and confirmed as s2 by gmm, domino: 2 of its 2 held-out rows, of 5 in all.",
     ),
     (
         [("confirmed", np.arange(N) < 4), ("confirmed", np.arange(N) < 12)],
-        "found and confirmed as s2 by gmm, domino: 5 of its 6 confirm rows, of 5 in all.",
+        "found and confirmed as s2 by gmm, domino: 5 of its 6 held-out rows, of 5 in all.",
     ),
 ]
 

@@ -1,8 +1,8 @@
-"""The embedded examples: models with weaknesses that nobody labelled, and what an audit should find.
+"""The embedded examples: models with weaknesses that no label names, and what an audit should find.
 
-`scenes`: painted pictures as in SpotCheck, and a small network that is blind to some of their combinations.
-`digits`: handwritten digits, asked only whether the digit is five or more, with one digit almost missing from
-the training rows; needs no torch.
+`scenes`: painted images as in SpotCheck, and a small network that is blind to some of their combinations.
+`digits`: handwritten digits, classified as below five or not, with one digit almost missing from the training rows;
+needs no torch.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ import numpy as np
 
 from ..bench.worlds import POSITION
 from ..core import Array, Audit, Evaluation, MissingExtra, Slice, require
+from ..core.progress import Progress
 from ..inputs import ImageArrays, collect
 
 WORLD = 3  # has one blindspot, which is found; of worlds with two or three usually only the largest is
 HIDDEN = 7
-KEPT = 0.1  # of the hidden digit's training rows
+HIDDEN_SHARE = 0.1  # of the hidden digit's training rows that are used
 TRAIN_SHARE = 0.25
 PRECISE = 0.5  # of a confirmed slice must lie in a planted group for the group to count as found
 WORDS = {  # what the values 0 and 1 of a feature look like
@@ -37,13 +38,12 @@ BACKGROUND = {"colour": ("white", "grey"), "texture": ("plain", "speckled"), "po
 
 @dataclass(frozen=True, eq=False)
 class Example:
+    """A model's outcomes with the groups that it was made to fail on."""
+
     evaluation: Evaluation
     planted: Mapping[str, Array]  # name -> (n,) bool: the groups that the model fails on
-    story: str
-    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-
-Progress = Callable[[str, float], None]  # what is being done, and the share of the training done
+    description: str
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of the methods to audit with
 
 
 def scenes(seed: int, progress: Progress) -> Example:
@@ -54,25 +54,26 @@ def scenes(seed: int, progress: Progress) -> Example:
     from ..train import outputs
 
     seed += WORLD
-    recipe, world = RECIPES["small"], sample_world(seed)
+    recipe = RECIPES["small"]
+    world = sample_world(seed)
     with _one_thread(torch):
         trained = train(world, recipe, seed=seed, progress=progress)
         test = trained.splits["test"]
         images = test.images(px=recipe.px)
         logits, penultimate = outputs(trained.model, images)
     columns = {name: test.features[:, i] for i, name in enumerate(world.features)}
-    shown = [name for name in world.features if name in world.enabled or name == POSITION]
+    visible = [name for name in world.features if name in world.enabled or name == POSITION]
     evaluation = Evaluation(
         labels=test.truth,
         probs=1 / (1 + np.exp(-logits[:, 0].astype(np.float64))),
         representations={"penultimate": penultimate},
         class_names=("no square", "square"),
-        metadata={_plain(name): _in_words(name, columns[name]) for name in shown},
+        metadata={_plain(name): _in_words(name, columns[name]) for name in visible},
         media=ImageArrays(images),
     )
     planted = {_blindspot_words(spot): test.blindspot[:, b] for b, spot in enumerate(world.blindspots)}
-    story = f"Planted by wrong labels in training: {len(planted)}. The audit was not told."
-    return Example(evaluation, planted, story)
+    description = f"Planted by wrong labels in training: {len(planted)}. The audit does not know about it."
+    return Example(evaluation, planted, description)
 
 
 def _require_torch() -> ModuleType:
@@ -84,7 +85,7 @@ def _require_torch() -> ModuleType:
 
 @contextmanager
 def _one_thread(torch: ModuleType) -> Iterator[None]:
-    """So small a network gains nothing from a second thread, and so learns the same on every number of cores."""
+    """Use one thread: so small a network gains nothing from a second, and learns the same on any number of cores."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -94,7 +95,7 @@ def _one_thread(torch: ModuleType) -> Iterator[None]:
 
 
 def _plain(name: str) -> str:
-    """ "square", "text colour"; the position, a feature of the background in the paper, is the square's."""
+    """Return "square", "text colour"; the position, a feature of the background in the paper, is the square's."""
     return "square position" if name == POSITION else name.removesuffix("_presence").replace("_", " ")
 
 
@@ -114,7 +115,7 @@ def _blindspot_words(spot: Mapping[str, int]) -> str:
 
 
 def digits(seed: int, progress: Progress) -> Example:
-    """Train the small network and collect what it does on rows it never saw."""
+    """Train a small network and collect its outcomes on rows that it was not trained on."""
     from sklearn.datasets import load_digits
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPClassifier
@@ -122,12 +123,12 @@ def digits(seed: int, progress: Progress) -> Example:
     pixels, digit = load_digits(return_X_y=True)
     rng = np.random.default_rng(seed)
     in_train = rng.random(len(digit)) < TRAIN_SHARE
-    kept = in_train & ((digit != HIDDEN) | (rng.random(len(digit)) < KEPT))
+    rows = in_train & ((digit != HIDDEN) | (rng.random(len(digit)) < HIDDEN_SHARE))
     model = MLPClassifier((32,), max_iter=60, random_state=seed)
     progress("training a small network", 0.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # sixty rounds are enough to fail for one reason
-        model.fit(pixels[kept] / 16, digit[kept] >= 5)
+        model.fit(pixels[rows] / 16, digit[rows] >= 5)
     test = ~in_train
     evaluation = replace(
         collect(model, (pixels[test] / 16, digit[test] >= 5), features=False),
@@ -135,35 +136,42 @@ def digits(seed: int, progress: Progress) -> Example:
         metadata={"digit": digit[test].astype(str)},
         media=ImageArrays(1 - pixels[test].reshape(-1, 8, 8) / 16),
     )
-    few = int((kept & (digit == HIDDEN)).sum())
-    story = f"The model saw {few} of {int(kept.sum())} training rows with the digit {HIDDEN}; the audit was not told."
-    # Of some 1,350 test rows half are searched: 2% would be 13.
-    return Example(evaluation, {f"digit {HIDDEN}": digit[test] == HIDDEN}, story, {"spotlight": {"size": 0.05}})
+    few = int((rows & (digit == HIDDEN)).sum())
+    description = f"Of {int(rows.sum())} training rows, {few} had the digit {HIDDEN}. The audit does not know about it."
+    options = {"spotlight": {"size": 0.05}}  # of some 1,350 test rows half are searched: 2% would be 13
+    return Example(evaluation, {f"digit {HIDDEN}": digit[test] == HIDDEN}, description, options)
 
 
 EXAMPLES: dict[str, Callable[[int, Progress], Example]] = {"scenes": scenes, "digits": digits}
 
 
 def answer(example: Example, audit: Audit) -> str:
-    """Which planted groups were found, confirmed, and by which method, counted on confirm rows."""
-    lines = [example.story]
+    """Return which planted groups were found and confirmed, and by which method, counted on held-out rows."""
+    lines = [example.description]
     for name, group in example.planted.items():
-        lines.append(f"- {name}: {_found(group, audit)}")
+        lines.append(f"- {name}: {_search_result(group, audit)}")
     return "\n".join(lines)
 
 
-def _found(group: Array, audit: Audit) -> str:
-    rows = ~audit.discover
-    held = int((group & rows).sum())
-    precise = [s for s in audit.slices if _share(s, group, rows) >= PRECISE]
+def _search_result(group: Array, audit: Audit) -> str:
+    held_out = ~audit.discover
+    total = int((group & held_out).sum())
+    precise = [slice_ for slice_ in audit.slices if _precision(slice_, group, held_out) >= PRECISE]
     if not precise:
-        return f"not found ({held} confirm rows)."
-    best = max(precise, key=lambda s: (s.verdict == "confirmed", int((s.members & group & rows).sum())))
-    both, n = int((best.members & group & rows).sum()), int((best.members & rows).sum())
-    said = "found and confirmed" if best.verdict == "confirmed" else f"found, {best.verdict},"
-    return f"{said} as {best.id} by {', '.join(best.found_by)}: {both} of its {n} confirm rows, of {held} in all."
+        return f"not found ({total} held-out rows)."
+
+    def rank(slice_: Slice) -> tuple[bool, int]:
+        return slice_.verdict == "confirmed", int((slice_.members & group & held_out).sum())
+
+    best = max(precise, key=rank)
+    confirmed, both = rank(best)
+    verdict = "found and confirmed" if confirmed else f"found, {best.verdict},"
+    n = int((best.members & held_out).sum())
+    methods = ", ".join(best.found_by)
+    return f"{verdict} as {best.id} by {methods}: {both} of its {n} held-out rows, of {total} in all."
 
 
-def _share(found: Slice, group: Array, rows: Array) -> float:
-    inside = found.members & rows
+def _precision(slice_: Slice, group: Array, held_out: Array) -> float:
+    """Return the share of a slice's held-out rows that lie in a group."""
+    inside = slice_.members & held_out
     return float(group[inside].mean()) if inside.any() else 0.0
