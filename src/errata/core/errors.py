@@ -15,7 +15,17 @@ from types import ModuleType
 
 
 class ErrataError(Exception):
-    """Base of every error that Errata raises on purpose."""
+    """Base of every error that Errata raises on purpose.
+
+    Examples
+    --------
+    >>> import errata
+    >>> try:
+    ...     errata.Settings(alpha=2)
+    ... except errata.ErrataError as error:
+    ...     print(error)
+    `alpha` must be between 0 and 0.5; got 2
+    """
 
 
 class InputError(ErrataError, ValueError):

@@ -51,6 +51,7 @@ def chosen_parameters(model: nn.Module, layers: Sequence[str] | None) -> dict[st
 
 
 def flat(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return the entries of all tensors as one vector."""
     return torch.cat([tensor.reshape(-1) for tensor in tensors])
 
 

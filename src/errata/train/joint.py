@@ -133,6 +133,7 @@ def best_epoch(history: Sequence[Tuned], prefer: Callable[[Tuned], Any] | None =
 def accuracy_of(
     model: nn.Module, given: Labelled, *, prepare: Prepare | None = None, device: torch.device | str | None = None
 ) -> float:
+    """Return the share of labelled images that the model classifies correctly."""
     with moved(model, device) as where:
         return _accuracy(model, prepare, _Set.on(where, given, "pictures"))
 
