@@ -6,39 +6,25 @@ python benchmarks/app.py [load] [kill] [map] [report]
 from __future__ import annotations
 
 import http.client
-import json
 import os
-import random
 import shutil
 import sys
 import tempfile
 import threading
 import time
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+from errata.bench.killed_server import example_answer, kill_while_answering, send
+from errata.bench.servers import KillableServer
+from errata.bench.small_audits import image_evaluation, quick_audit, tile_audit
 from errata.core import Audit
-from errata.people.records import Records
 from errata.report import to_html
-from served import Forked, audited, pictured, tiled
 
-HEADERS = {"content-type": "application/json"}
 SECONDS = 10.0
 ROUNDS = 50
-
-
-def ask(line: http.client.HTTPConnection, method: str, path: str, body: object = None) -> tuple[int, bytes]:
-    line.request(method, path, None if body is None else json.dumps(body), HEADERS if body is not None else {})
-    got = line.getresponse()
-    return got.status, got.read()
-
-
-def answer(i: int) -> dict[str, object]:
-    return {"queue": "s1", "item": f"row-{i % 1000}", "person": f"p{i % 3}", "task": "class", "answer": i % 2,
-            "key": str(uuid.uuid4())}  # fmt: skip
 
 
 # Load
@@ -54,7 +40,7 @@ def offered(port: int, rate: float, what: Callable[[int], tuple[str, str, object
         for i in range(mine, int(rate * SECONDS), workers):
             due = start + i / rate
             time.sleep(max(0.0, due - time.perf_counter()))
-            status, _ = ask(line, *what(i))
+            status, _ = send(line, *what(i))
             assert status == 200, status
             kept.append(time.perf_counter() - due)
         with lock:
@@ -69,7 +55,7 @@ def offered(port: int, rate: float, what: Callable[[int], tuple[str, str, object
 
 
 def write(i: int) -> tuple[str, str, object]:
-    return "POST", "/api/annotations", answer(i)
+    return "POST", "/api/annotations", example_answer(i)
 
 
 def read(i: int) -> tuple[str, str, object]:
@@ -83,7 +69,7 @@ def load(audit: Audit, folder: Path) -> None:
         ("annotation writes", 200, write), ("thumbnail reads", 500, read), ("annotation writes", 400, write),
         ("thumbnail reads", 800, read),
     )  # fmt: skip
-    server = Forked(audit, folder)
+    server = KillableServer(audit, folder)
     for name, rate, what in kinds:
         begun = time.perf_counter()
         late = offered(server.port, rate, what, workers=8)
@@ -98,38 +84,8 @@ def load(audit: Audit, folder: Path) -> None:
 # Kill
 
 
-def burst(audit: Audit, folder: Path, seed: int, clients: int = 4) -> tuple[int, int]:
-    """Answers acknowledged before a kill -9 in their midst, and how many of them are not there afterwards."""
-    server, rng = Forked(audit, folder), random.Random(seed)
-    acknowledged: list[str] = []
-
-    def work(mine: int) -> None:
-        line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
-        try:
-            for i in range(mine, 100_000, clients):
-                given = answer(i)
-                if ask(line, "POST", "/api/annotations", given)[0] == 200:
-                    acknowledged.append(str(given["key"]))
-        except (OSError, http.client.HTTPException):
-            pass  # the server is gone
-
-    threads = [threading.Thread(target=work, args=(mine,)) for mine in range(clients)]
-    for thread in threads:
-        thread.start()
-    while not acknowledged:
-        time.sleep(0.002)
-    time.sleep(rng.uniform(0.0, 0.3))
-    server.kill()
-    for thread in threads:
-        thread.join()
-    names = {found.id: found.name for found in audit.slices}
-    with Records(folder, fingerprint=audit.evaluation.fingerprint, slices=names) as records:
-        kept = {entry.key for entry in records.log()}
-    return len(acknowledged), len(set(acknowledged) - kept)
-
-
 def kill(audit: Audit, folder: Path, rounds: int = ROUNDS) -> None:
-    told = [burst(audit, folder, seed) for seed in range(rounds)]
+    told = [kill_while_answering(audit, folder, seed) for seed in range(rounds)]
     counts = [n for n, _ in told]
     print(f"\n## kill -9 of the server during a burst of annotations, {rounds} times\n")
     print(
@@ -145,8 +101,8 @@ def kill(audit: Audit, folder: Path, rounds: int = ROUNDS) -> None:
 
 
 def many(audit: Audit, folder: Path) -> None:
-    large = tiled(audit, 200)
-    server = Forked(large, folder)
+    large = tile_audit(audit, 200)
+    server = KillableServer(large, folder)
     line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
     angle = np.linspace(0, 2 * np.pi, 200)
     loop = np.column_stack([0.6 * np.cos(angle), 0.6 * np.sin(angle)]).tolist()
@@ -161,7 +117,7 @@ def many(audit: Audit, folder: Path) -> None:
         times = []
         for _ in range(6):
             begun = time.perf_counter()
-            status, got = ask(line, method, path, body)
+            status, got = send(line, method, path, body)
             times.append(1000 * (time.perf_counter() - begun))
             assert status == 200, got
         print(f"| {name} | {times[0]:.0f} | {np.median(times[1:]):.0f} | {len(got):,} |", flush=True)
@@ -203,7 +159,7 @@ def in_browser(address: str) -> str:
 
 
 def report(folder: Path) -> None:
-    audit = audited(pictured(10_000))
+    audit = quick_audit(image_evaluation(10_000))
     begun = time.perf_counter()
     path = folder / "report.html"
     path.write_text(to_html(audit), encoding="utf-8")
@@ -235,7 +191,7 @@ def usable(path: Path) -> float:
 def main(asked: list[str]) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        audit = audited(pictured(1000))
+        audit = quick_audit(image_evaluation(1000))
         for what in asked or ["load", "kill", "map", "report"]:
             (folder / what).mkdir()
             if what == "report":

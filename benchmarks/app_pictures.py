@@ -19,11 +19,11 @@ from PIL import Image
 
 from errata import hypothesis, workflow
 from errata.app.server import create_app
+from errata.bench.servers import ServerThread
 from errata.cli.serve import questionnaire
 from errata.core import Audit
 from errata.people.entries import Annotation, Decision, Drawing, Hypothesis
 from errata.people.records import Records
-from served import Threaded
 
 CHROMIUM = "/usr/bin/chromium"
 SCREENS = {
@@ -49,7 +49,7 @@ def served(audit: Audit, **more: Any) -> Iterator[tuple[str, Records]]:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         records = Records(folder, fingerprint=audit.evaluation.fingerprint, slices=names)
         stack.enter_context(records)
-        yield stack.enter_context(Threaded(create_app(audit, records, **more))), records
+        yield stack.enter_context(ServerThread(create_app(audit, records, **more))), records
 
 
 def mended(audit: Audit) -> Audit:

@@ -20,11 +20,11 @@ from playwright.sync_api import expect, sync_playwright
 from safetensors.torch import load_file
 
 from defuse import mnist, mnist_network
+from errata.bench.servers import ServerProcess
 from errata.defuse import Settings, defuse
 from errata.defuse.judgements import load_run
 from errata.defuse.labels import NONE
 from errata.defuse.stages import Run
-from served import Serving
 
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 STAGES = ("defuse", "vae", "vae-told", "mistakes", "regions", "samples", "map")
@@ -70,11 +70,11 @@ def label(page: Any, address: str, name: str, answers: Answers) -> None:
 def labelled(browser: Any, folder: Path, answers: Answers) -> None:
     """Ann and Ben; the server dies when Ann is halfway."""
     half = dict(list(answers.items())[: len(answers) // 2])
-    with Serving(folder) as server:
+    with ServerProcess(folder) as server:
         address = server.address
         label(browser.new_page(), address, "Ann", half)
         server.end()
-    with Serving(folder) as server:
+    with ServerProcess(folder) as server:
         address = server.address
         label(browser.new_page(), address, "Ann", {id: row for id, row in answers.items() if id not in half})
         label(browser.new_page(), address, "Ben", slipping(answers))
@@ -117,7 +117,7 @@ def main() -> None:
                 f"{change.name}, n = {change.n:,}: {change.before_rate:.1%} wrong before, {change.after_rate:.1%} after"
             )
         print("agreement:", found.facts["agreement"])
-        with Serving(folder) as server:
+        with ServerProcess(folder) as server:
             address = server.address
             page = browser.new_page(viewport={"width": 1440, "height": 900})
             page.goto(f"{address}/result", wait_until="networkidle")

@@ -17,98 +17,40 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 
-import numpy as np
-
-import worlds
-from errata.core import Audit
-from errata.core.gaps import wilson
+from errata.bench.null_runs import SEARCHERS, BoundedShare, audit_null_world, finds_planted, largest_share
+from errata.bench.null_worlds import WORLDS
 from errata.slicers import registry
-from errata.workflow import audit
 
-ALPHA = 0.05
 FOUND_AT_LEAST = 0.85
 EXPLAINED_AT_LEAST = 0.50
-SEARCHERS = ("spotlight", "gmm")  # a search that reads no outcome of a row it places
 
 
-@dataclass(frozen=True)
-class Seen:
-    """One audit in short."""
-
-    confirmed: bool
-    beyond_both: bool
-
-
-@dataclass(frozen=True)
-class Line:
-    """A row of the table: how many audits did what, and whether that many may."""
-
-    what: str
-    times: int
-    audits: int
-    at_most: float | None = None
-    at_least: float | None = None
-
-    @property
-    def broken(self) -> bool:
-        share = self.times / self.audits
-        too_many = self.at_most is not None and share > self.at_most
-        return too_many or (self.at_least is not None and share < self.at_least)
-
-    def __str__(self) -> str:
-        low, high = wilson(self.times, self.audits)
-        bounds = [f"<= {100 * self.at_most:.1f}%"] if self.at_most is not None else []
-        bounds += [f">= {100 * self.at_least:.0f}%"] if self.at_least is not None else []
-        verdict = "BROKEN" if self.broken else "ok" if bounds else "true, so not bounded"
-        rate, interval = f"{100 * self.times / self.audits:5.1f}%", f"[{100 * low:.1f}, {100 * high:.1f}]"
-        return f"{self.what:58} {self.times:4}/{self.audits:<4} {rate} {interval:14} {' '.join(bounds):9} {verdict}"
-
-
-def look(kind: str, n: int, methods: tuple[str, ...], seed: int) -> Seen:
-    return seen(audit(worlds.world(kind, n, seed), methods=methods, seed=seed))
-
-
-def seen(result: Audit) -> Seen:
-    both = any(item.beyond == ("class", "confidence") for item in result.confirmed)
-    return Seen(bool(result.confirmed), both)
-
-
-def finds(n: int, share: float, gap: float, seed: int) -> bool:
-    evaluation, bad = worlds.planted(n, share, gap, seed)
-    return finds_planted(audit(evaluation, methods=SEARCHERS, seed=seed), bad)
-
-
-def finds_planted(result: Audit, bad: worlds.Array) -> bool:
-    """Whether at least half of a confirmed slice is planted."""
-    return any(bad[item.members].mean() >= 0.5 for item in result.confirmed)
-
-
-def largest_share(audits: int) -> float:
-    """Alpha and two standard errors of it."""
-    return ALPHA + 2 * float(np.sqrt(ALPHA * (1 - ALPHA) / audits))
-
-
-def lines(pool, seeds: int, n: int, methods: Iterable[str]) -> Iterable[Line]:
+def lines(pool, seeds: int, n: int, methods: Iterable[str]) -> Iterable[BoundedShare]:
     most = largest_share(seeds)
     for method in methods:
-        results = pool.map(partial(look, "random", n, (method,)), range(seeds), chunksize=4)
-        yield Line(f"random, {method}: any confirmed", sum(r.confirmed for r in results), seeds, most)
-    for kind in worlds.WORLDS:
-        results = pool.map(partial(look, kind, n, SEARCHERS), range(seeds), chunksize=4)
+        results = pool.map(partial(audit_null_world, "random", n, (method,)), range(seeds), chunksize=4)
+        yield BoundedShare(f"random, {method}: any confirmed", sum(r.confirmed for r in results), seeds, most)
+    for kind in WORLDS:
+        results = pool.map(partial(audit_null_world, kind, n, SEARCHERS), range(seeds), chunksize=4)
         bound = most if kind == "random" else None
-        yield Line(f"{kind}, {' + '.join(SEARCHERS)}: any confirmed", sum(r.confirmed for r in results), seeds, bound)
-        yield Line(f"{kind}, {' + '.join(SEARCHERS)}: beyond both", sum(r.beyond_both for r in results), seeds, most)
+        yield BoundedShare(
+            f"{kind}, {' + '.join(SEARCHERS)}: any confirmed", sum(r.confirmed for r in results), seeds, bound
+        )
+        yield BoundedShare(
+            f"{kind}, {' + '.join(SEARCHERS)}: beyond both", sum(r.beyond_both for r in results), seeds, most
+        )
     few = max(1, seeds // 10)
-    results = pool.map(partial(look, "calibrated", 20_000, SEARCHERS), range(few), chunksize=1)
+    results = pool.map(partial(audit_null_world, "calibrated", 20_000, SEARCHERS), range(few), chunksize=1)
     explained = sum(r.confirmed and not r.beyond_both for r in results)
-    yield Line("calibrated, 20,000 rows: confirmed, none beyond both", explained, few, at_least=EXPLAINED_AT_LEAST)
+    yield BoundedShare(
+        "calibrated, 20,000 rows: confirmed, none beyond both", explained, few, at_least=EXPLAINED_AT_LEAST
+    )
     some = max(1, seeds // 5)
-    found = sum(pool.map(partial(finds, 5000, 0.05, 0.40), range(some), chunksize=1))
-    yield Line("planted, 5,000 rows, 5%, 40 points: found", found, some, at_least=FOUND_AT_LEAST)
+    found = sum(pool.map(partial(finds_planted, 5000, 0.05, 0.40), range(some), chunksize=1))
+    yield BoundedShare("planted, 5,000 rows, 5%, 40 points: found", found, some, at_least=FOUND_AT_LEAST)
 
 
 def main() -> int:

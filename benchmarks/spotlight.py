@@ -19,9 +19,9 @@ import tracemalloc
 import numpy as np
 
 from errata import Evaluation, audit
+from errata.bench.loss_problems import planted, problems
 from errata.slicers.spotlight.reader import Reader
 from errata.slicers.spotlight.slicer import AdamSettings, published_sphere, recommended_sphere
-from problems import planted, problems
 
 Array = np.ndarray
 

@@ -7,6 +7,6 @@ from pathlib import Path
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")  # several test processes share two cores
 
-sys.path[:0] = [str(Path(__file__).parents[1] / "benchmarks"), str(Path(__file__).parent)]
+sys.path.insert(0, str(Path(__file__).parent))
 
 pytest_plugins = ["support.databases"]

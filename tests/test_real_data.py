@@ -12,8 +12,8 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
 import errata
+from errata.bench.tables import data_folder
 from errata.report import to_html
-from problems import data_folder
 
 pandas = pytest.importorskip("pandas")
 

@@ -15,9 +15,10 @@ import pytest
 from errata import workflow
 from errata.app.guard import LARGEST_BODY, Guard
 from errata.app.server import create_app
+from errata.bench.servers import ServerProcess
+from errata.bench.small_audits import image_evaluation, quick_audit
 from errata.core import Audit, InputError
 from errata.people.records import Records
-from served import Serving, audited, pictured
 
 TOKEN = "a-token-of-some-length"
 JSON = {"content-type": "application/json"}
@@ -28,7 +29,7 @@ PATHS = ("/", "/slice/s1", "/slice/none", "/nowhere", "/static/base.css", "/stat
 
 @pytest.fixture(scope="module")
 def audit() -> Audit:
-    return audited(pictured(400))
+    return quick_audit(image_evaluation(400))
 
 
 @pytest.fixture(scope="module")
@@ -322,7 +323,7 @@ def test_a_socket_of_another_kind_is_closed(app: Guard) -> None:
 def test_another_address_asks_for_a_token_and_answers_to_every_name(audit: Audit, tmp_path: Path) -> None:
     """`errata serve --host 0.0.0.0`, whole: what it prints opens it, and nothing else does."""
     workflow.save(audit, tmp_path / "audit")
-    with Serving(tmp_path / "audit", "--host", "0.0.0.0") as serving:
+    with ServerProcess(tmp_path / "audit", "--host", "0.0.0.0") as serving:
         found = re.fullmatch(rf"http://{re.escape(socket.gethostname())}:(\d+)/\?token=([\w-]{{22}})", serving.address)
         assert found, serving.address
         port, token = found.groups()

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from errata import hypothesis
+from errata.bench.small_audits import image_evaluation, quick_audit
 from errata.core import Audit
 from errata.people.entries import Hypothesis
 from errata.people.records import Records
 from errata.report.hypothesis_history import history as history_lines
-from served import audited, pictured
 from support.asking import Ask, opened
 
 ROWS = 60
@@ -35,7 +35,7 @@ def marked(audit: Audit, wrong: int) -> Audit:
 @pytest.fixture(scope="module")
 def audit() -> Audit:
     """“odd = yes” stands alone, and not as one of ten."""
-    plain = audited(pictured(2000))
+    plain = quick_audit(image_evaluation(2000))
     for wrong in range(5, 40):
         found = marked(plain, wrong)
         verdicts = [hypothesis.run_test(found, "odd = yes", hypotheses=n).verdict for n in (1, 10)]

@@ -18,9 +18,9 @@ import pytest
 
 from errata.app.guard import Guard
 from errata.app.server import create_app
+from errata.bench.small_audits import image_evaluation, quick_audit
 from errata.core import Audit
 from errata.people.records import Records
-from served import audited, pictured
 
 TOKEN = "a-token-of-some-length"
 PAGE = {"accept": "text/html,application/xhtml+xml"}
@@ -31,7 +31,7 @@ HOSTILE = ("//elsewhere.example/x", "\\\\elsewhere.example", "/\\elsewhere.examp
 
 @pytest.fixture(scope="module")
 def audit() -> Audit:
-    return audited(pictured(400))
+    return quick_audit(image_evaluation(400))
 
 
 @pytest.fixture(scope="module")

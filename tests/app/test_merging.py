@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from errata.bench.small_audits import image_evaluation, quick_audit
 from errata.core import Audit
 from errata.people.entries import Decision, Drawing
 from errata.people.records import Records
 from errata.report import sentences
-from served import audited, pictured
 from support.asking import PAGE, Ask, opened, sentence
 
 
 @pytest.fixture(scope="module")
 def audit() -> Audit:
-    return audited(pictured(1000))
+    return quick_audit(image_evaluation(1000))
 
 
 @pytest.fixture

@@ -12,12 +12,12 @@ import pytest
 
 from errata import workflow
 from errata.app.questionnaire_routes import Questionnaire
+from errata.bench.small_audits import image_evaluation, quick_audit
 from errata.cli.serve import import_annotations
 from errata.core import Audit, InputError
 from errata.people import questionnaire
 from errata.people.questionnaire import QuestionnaireAnswer
 from errata.people.records import Records
-from served import audited, pictured
 from support.asking import PAGE, Ask, opened, sentence
 
 ASKED = Questionnaire(questionnaire.form(), questionnaire.checked)
@@ -27,7 +27,7 @@ SAID = {"description3": "dark ground", "description15": "a dark ground behind th
 
 @pytest.fixture(scope="module")
 def audit() -> Audit:
-    return audited(pictured(1000), method="barlow")
+    return quick_audit(image_evaluation(1000), method="barlow")
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_the_page_shows_every_feature_of_a_path_and_no_outcome(both: tuple[Recor
 
 
 def test_a_slice_that_is_no_path_is_described_as_a_whole(tmp_path: Path) -> None:
-    plain = audited(pictured(400))
+    plain = quick_audit(image_evaluation(400))
     records, ask = opened(plain, tmp_path, questionnaire=ASKED)
     with records:
         page = ask("GET", "/annotate/s1?task=questionnaire").text

@@ -18,11 +18,11 @@ import pytest
 from PIL import Image
 
 from errata.app.audit_rows import MOST_DRAWN
+from errata.bench.small_audits import image_evaluation, quick_audit, text_evaluation, tile_audit
 from errata.core import Audit, Evaluation
 from errata.inputs.media import ImageBytes
 from errata.people.database import Unavailable
 from errata.people.records import Records
-from served import audited, pictured, tiled, written
 from support.asking import PAGE, Ask, opened, sentence
 
 LOOP = [[-1.2, -1.2], [0.1, -1.2], [0.3, 0.4], [-0.2, 0.9], [-1.2, 0.2]]
@@ -43,7 +43,7 @@ def places(audit: Audit) -> Any:
 
 @pytest.fixture(scope="module")
 def audit() -> Audit:
-    return audited(pictured(1000))
+    return quick_audit(image_evaluation(1000))
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def records(both: tuple[Records, Ask]) -> Records:
 
 @pytest.fixture(scope="module")
 def text_audit() -> Audit:
-    return audited(written(400))
+    return quick_audit(text_evaluation(400))
 
 
 # Pages
@@ -167,12 +167,12 @@ def test_every_page_of_other_audits_opens(kind: str, text_audit: Audit, tmp_path
     evaluation = text_audit.evaluation
     if kind == "losses":
         plain = Evaluation(losses=evaluation.losses, representations=evaluation.representations)
-        text_audit = audited(plain, method="spotlight")
+        text_audit = quick_audit(plain, method="spotlight")
     if kind == "regression":
         rng = np.random.default_rng(0)
         plain = Evaluation(labels=rng.normal(size=400), predictions=rng.normal(size=400), task="regression",
                            losses=evaluation.losses, representations=evaluation.representations)  # fmt: skip
-        text_audit = audited(plain, method="spotlight")
+        text_audit = quick_audit(plain, method="spotlight")
     records, ask = opened(text_audit, tmp_path)
     slices = [f"/slice/{found.id}" for found in text_audit.slices]
     queues = [f"/annotate/{found.id}" for found in text_audit.slices[:1]]
@@ -285,7 +285,7 @@ def test_a_loop_through_nowhere(ask: Ask, number: str) -> None:
 
 @pytest.fixture(scope="module")
 def large(audit: Audit) -> Audit:
-    return tiled(audit, 30)
+    return tile_audit(audit, 30)
 
 
 def test_many_rows_are_thinned_for_drawing_and_never_for_counting(large: Audit, tmp_path: Path) -> None:
@@ -567,7 +567,7 @@ def test_one_row_in_words(ask: Ask, audit: Audit) -> None:
 def test_ids_with_odd_letters_have_an_address(tmp_path: Path) -> None:
     odd = ["a/b", "c d", "é?", "#5", "50%", "../x", "a&b=c", "<i>", "//e", "x;y"]
     names = np.array(odd + [f"row-{i}" for i in range(len(odd), 400)])
-    audit = audited(pictured(400, ids=names))
+    audit = quick_audit(image_evaluation(400, ids=names))
     records, ask = opened(audit, tmp_path)
     with records:
         for i, name in enumerate(odd):

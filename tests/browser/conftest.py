@@ -80,12 +80,12 @@ def open_page(browser: Any, serve: Any) -> Iterator[Callable[..., Any]]:
 
 @contextmanager
 def running(audit: Audit, folder: Path, **more: Any) -> Iterator[tuple[str, Records]]:
-    from served import Threaded
+    from errata.bench.servers import ServerThread
 
     names = {found.id: found.name for found in audit.slices}
     with ExitStack() as stack:
         records = stack.enter_context(Records(folder, fingerprint=audit.evaluation.fingerprint, slices=names))
-        yield stack.enter_context(Threaded(create_app(audit, records, **more))), records
+        yield stack.enter_context(ServerThread(create_app(audit, records, **more))), records
 
 
 @pytest.fixture

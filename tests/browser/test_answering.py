@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from errata.app.questionnaire_routes import Questionnaire
+from errata.bench.small_audits import image_evaluation, quick_audit
 from errata.core import Audit
 from errata.explain.features import Features
 from errata.people import questionnaire
 from errata.people.records import Records
-from served import audited, pictured
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page is opened")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
@@ -30,7 +30,7 @@ ASKED = Questionnaire(questionnaire.form(), questionnaire.checked)
 @pytest.fixture(scope="module")
 def audit() -> Audit:
     """Paths; of the first feature of the first one, what only a model can show."""
-    found = audited(pictured(1000), method="barlow")
+    found = quick_audit(image_evaluation(1000), method="barlow")
     first, *others = found.slices
     shown = next(one.to_json() for one in first.explanations if one.kind == "path")["features"][0]
     views = [{"row": row["row"], "picture": PNG, "heat": PNG, "attack": PNG, "before": 1.0, "after": 2.0, "moved": 1.0}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from errata.bench.small_audits import image_evaluation, quick_audit
 from errata.core import Audit
-from served import audited, pictured
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page is opened")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
@@ -20,7 +20,7 @@ TOKEN = "a-token-of-some-length"
 
 @pytest.fixture(scope="module")
 def audit() -> Audit:
-    return audited(pictured(400))
+    return quick_audit(image_evaluation(400))
 
 
 @pytest.fixture

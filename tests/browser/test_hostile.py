@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from errata.app.questionnaire_routes import Questionnaire
+from errata.bench.small_audits import image_evaluation, quick_audit, text_evaluation
 from errata.core import Audit
 from errata.people import questionnaire
 from errata.people.entries import Annotation
 from errata.people.records import Records
 from errata.report import to_html
-from served import audited, pictured, written
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page is opened")
 
@@ -80,17 +80,17 @@ def hostile(kind: Callable[..., Any], n: int = 400, method: str = "domino", **mo
     ids = np.array([f"{HOSTILE[i % len(HOSTILE)]} {i}" for i in at])
     classes = (" ".join(HOSTILE[:12]), " ".join(HOSTILE[12:]))
     evaluation = kind(n, ids=ids, classes=classes, metadata=columns, **more)
-    return audited(evaluation, {f"s{j + 1}": name for j, name in enumerate(HOSTILE)}, method)
+    return quick_audit(evaluation, {f"s{j + 1}": name for j, name in enumerate(HOSTILE)}, method)
 
 
 @pytest.fixture(scope="module")
 def pictures() -> Audit:
-    return hostile(pictured)
+    return hostile(image_evaluation)
 
 
 @pytest.fixture(scope="module")
 def texts() -> Audit:
-    return hostile(written, texts=[HOSTILE[i % len(HOSTILE)] for i in range(400)])
+    return hostile(text_evaluation, texts=[HOSTILE[i % len(HOSTILE)] for i in range(400)])
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ def test_served_pages_of_hostile_pictures(look: Any, serve: Any, pictures: Audit
 
 
 def test_a_hostile_questionnaire_and_tree(look: Any, serve: Any) -> None:
-    address, records = serve(hostile(pictured, method="barlow"), questionnaire=ASKED)
+    address, records = serve(hostile(image_evaluation, method="barlow"), questionnaire=ASKED)
     look(address + "/slice/s1")
     page = look(address + "/annotate/s1?task=questionnaire")
     about = page.locator("[data-about]").first.get_attribute("data-about")

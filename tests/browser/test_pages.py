@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from errata.bench.small_audits import image_evaluation, quick_audit, text_evaluation
 from errata.core import Audit
 from errata.people.entries import Drawing
 from errata.people.records import Records
 from errata.report import to_html
-from served import audited, pictured, written
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page is opened")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
@@ -31,7 +31,7 @@ PAGES = ("/", "/slice/s1", "/slice/s1/row/row-5", "/hypothesis?q=light+%3D+night
 @pytest.fixture(scope="module")
 def audit() -> Audit:
     """Two planted groups: dark rows of either class, so that there is something to order, merge and compare."""
-    found = audited(pictured(1000))
+    found = quick_audit(image_evaluation(1000))
     assert len(found.confirmed) >= 2
     return found
 
@@ -54,7 +54,7 @@ def report(audit: Audit, tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def text_report(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("report") / "texts.html"
-    path.write_text(to_html(audited(written(400))), encoding="utf-8")
+    path.write_text(to_html(quick_audit(text_evaluation(400))), encoding="utf-8")
     return path.as_uri()
 
 
@@ -695,7 +695,7 @@ def test_a_picture_that_is_gone_keeps_its_place(open_page: Open, home: tuple[str
 def test_a_saved_page_of_ten_thousand_pictures_is_small(tmp_path: Path, open_page: Open) -> None:
     """How soon it can be used is in benchmarks/app.py."""
     path = tmp_path / "report.html"
-    path.write_text(to_html(audited(pictured(10_000))), encoding="utf-8")
+    path.write_text(to_html(quick_audit(image_evaluation(10_000))), encoding="utf-8")
     assert path.stat().st_size < 10e6
     page = open_page(path.as_uri())
     page.keyboard.press("3")

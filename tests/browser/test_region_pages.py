@@ -14,12 +14,12 @@ playwright = pytest.importorskip("playwright.sync_api", reason="playwright is no
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
 
 # ruff: noqa: E402 - below what names the cure where a package is missing
+from errata.bench.servers import ServerProcess
 from errata.defuse.judgements import load_run, people_say
 from errata.defuse.pages import to_html
 from errata.defuse.regions import Regions
 from errata.defuse.stages import Run
 from errata.people.records import Records
-from served import Serving
 from support import digits
 
 expect: Any = playwright.expect
@@ -63,13 +63,13 @@ def test_two_people_label_all_regions_and_the_run_goes_on(begun: Path, open_page
     """The server is killed in between; nothing that was saved is lost, and the correction starts from it."""
     answers = truths(begun)
     half = dict(list(answers.items())[: len(answers) // 2])
-    with Serving(begun) as server:
+    with ServerProcess(begun) as server:
         address = server.address
         page = open_page(address)
         expect(page.locator("h1")).to_contain_text(f"{len(answers)} regions of {len(answers)} to label")
         label(page, address, "Ann", half)
         server.end()
-    with Serving(begun) as server:
+    with ServerProcess(begun) as server:
         address = server.address
         rest = {id: digit for id, digit in answers.items() if id not in half}
         label(open_page(address), address, "Ann", rest)
@@ -89,7 +89,7 @@ def test_two_people_label_all_regions_and_the_run_goes_on(begun: Path, open_page
 
 
 def test_one_by_one_undo_and_what_others_said(begun: Path, open_page: Open) -> None:
-    with Serving(begun) as server:
+    with ServerProcess(begun) as server:
         address = server.address
         page = open_page(f"{address}/annotate/r1")
         page.locator("#person").fill("Cy")
@@ -118,7 +118,7 @@ def test_one_by_one_undo_and_what_others_said(begun: Path, open_page: Open) -> N
 def test_one_region_after_the_other_and_where_people_differ(begun: Path, open_page: Open, tmp_path: Path) -> None:
     """`j` leads on when all samples have an answer, and not before; a dispute leads to the region it is about."""
     folder = shutil.copytree(begun, tmp_path / "run", ignore=shutil.ignore_patterns("records*"))
-    with Serving(folder) as server:
+    with ServerProcess(folder) as server:
         address = server.address
         for name, digit in (("Dee", "3"), ("Eli", "4")):
             page = open_page(f"{address}/annotate/r1")
@@ -156,7 +156,7 @@ def test_one_region_after_the_other_and_where_people_differ(begun: Path, open_pa
 def test_a_key_before_the_rows_have_come_answers_nothing(begun: Path, open_page: Open, tmp_path: Path) -> None:
     """Somebody else takes over while the server is slow: the first key would be about rows that are about to go."""
     folder = shutil.copytree(begun, tmp_path / "run", ignore=shutil.ignore_patterns("records*"))
-    with Serving(folder) as server:
+    with ServerProcess(folder) as server:
         address = server.address
         page = open_page(f"{address}/annotate/r1")
         expect(page.locator(".count")).to_have_text("0 of 6 done")
@@ -179,7 +179,7 @@ def test_a_key_before_the_rows_have_come_answers_nothing(begun: Path, open_page:
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 360)])
 def test_every_page_passes_an_accessibility_checker(begun: Path, open_page: Open, scheme: str, width: int) -> None:
-    with Serving(begun) as server:
+    with ServerProcess(begun) as server:
         address = server.address
         for path in ("/", "/region/r1", "/annotate", "/annotate/r1", "/result"):
             page = open_page(address + path, color_scheme=scheme, viewport={"width": width, "height": 900})

@@ -1,25 +1,19 @@
-"""Whole audits in worlds whose truth is known: a fast version of benchmarks/null.py, which runs 200 seeds."""
+"""Whole audits in worlds whose truth is known: `benchmarks/null.py` runs them with 200 seeds."""
 
 from __future__ import annotations
-
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-
-import null  # from benchmarks/, put on the path above
-import worlds
 from errata import workflow
+from errata.bench.null_runs import SEARCHERS, BoundedShare, audit_null_world, finds_planted, largest_share
+from errata.bench.null_worlds import LABEL_RATES, WORLDS, planted_world, world, world_arrays
 from errata.core import Evaluation, Source, gaps
 from errata.core.confirm import Settings, SliceCandidate, SplitTask, confirm_all, select_candidates
 from errata.core.split import discover_mask
 from errata.slicers import SLICERS, BaseSlicer, knows_outcome, make, registry
 
-SEARCHERS = ("spotlight", "gmm")
 READERS = ("high-loss", "confusion", "class-tree")
 
 
@@ -77,23 +71,23 @@ def _naive(method, evaluation, *, in_sample=False):
 @pytest.mark.parametrize("method", sorted(registry()))
 def test_no_method_finds_anything_among_errors_at_random(method):
     seeds = 8
-    any_confirmed = sum(null.look("random", 1000, (method,), seed).confirmed for seed in range(seeds))
-    assert any_confirmed <= null.largest_share(seeds) * seeds
+    any_confirmed = sum(audit_null_world("random", 1000, (method,), seed).confirmed for seed in range(seeds))
+    assert any_confirmed <= largest_share(seeds) * seeds
 
 
-@pytest.mark.parametrize("kind", worlds.WORLDS)
+@pytest.mark.parametrize("kind", WORLDS)
 def test_nothing_is_beyond_class_and_confidence_where_they_tell_it_all(kind):
     seeds = 8
-    seen = [null.look(kind, 1000, SEARCHERS, seed) for seed in range(seeds)]
-    assert sum(s.beyond_both for s in seen) <= null.largest_share(seeds) * seeds
+    seen = [audit_null_world(kind, 1000, SEARCHERS, seed) for seed in range(seeds)]
+    assert sum(s.beyond_both for s in seen) <= largest_share(seeds) * seeds
     if kind == "random":
-        assert sum(s.confirmed for s in seen) <= null.largest_share(seeds) * seeds
+        assert sum(s.confirmed for s in seen) <= largest_share(seeds) * seeds
 
 
 def test_measured_where_it_was_searched_chance_itself_is_confirmed():
     """What the split is for: the same slicer, tested on the rows it was fitted on."""
     seeds = 6
-    given = [{**worlds.arrays("random", 2000, seed), "probs": None} for seed in range(seeds)]
+    given = [{**world_arrays("random", 2000, seed), "probs": None} for seed in range(seeds)]
     found = [_naive("spotlight", Evaluation(**arrays), in_sample=True) for arrays in given]
     assert sum(map(bool, found)) > seeds / 2
     held_out = [_naive("spotlight", Evaluation(**arrays)) for arrays in given]
@@ -102,24 +96,24 @@ def test_measured_where_it_was_searched_chance_itself_is_confirmed():
 
 def test_the_references_explain_what_a_calibrated_model_already_says():
     seeds = 4
-    seen = [null.look("calibrated", 10_000, SEARCHERS, seed) for seed in range(seeds)]
+    seen = [audit_null_world("calibrated", 10_000, SEARCHERS, seed) for seed in range(seeds)]
     assert sum(s.confirmed and not s.beyond_both for s in seen) > seeds / 2
 
 
 @pytest.mark.parametrize("method", READERS)
 def test_one_who_reads_the_outcome_finds_it_and_the_approximation_does_not(method):
     seeds = 10
-    given = [worlds.world("random", 1000, seed) for seed in range(seeds)]
+    given = [world("random", 1000, seed) for seed in range(seeds)]
     naive = [_naive(method, evaluation) for evaluation in given]
     assert sum(map(bool, naive)) >= 0.9 * seeds
     assert max(result.held_out.rate for found in naive for result in found) > 0.5  # eleven percent are wrong
     stood_in = [workflow.audit(evaluation, methods=[method]).confirmed for evaluation in given]
-    assert sum(map(bool, stood_in)) <= null.largest_share(seeds) * seeds
+    assert sum(map(bool, stood_in)) <= largest_share(seeds) * seeds
 
 
 def test_whether_a_representation_is_the_models_own_decides_who_reads_the_outcome():
     """The same tree, told that the model's own embedding were a foreign one, is taken at its word."""
-    given = worlds.arrays("random", 1000, 0)
+    given = world_arrays("random", 1000, 0)
     own = Evaluation(**given)
     foreign = Evaluation(**given, sources={"penultimate": Source(from_model=False)})
     tree = ClassTree().fit(own)
@@ -134,16 +128,16 @@ def test_whether_a_representation_is_the_models_own_decides_who_reads_the_outcom
 
 def test_a_planted_group_is_found():
     seeds = 7
-    assert sum(null.finds(5000, 0.05, 0.40, seed) for seed in range(seeds)) >= 0.85 * seeds
+    assert sum(finds_planted(5000, 0.05, 0.40, seed) for seed in range(seeds)) >= 0.85 * seeds
 
 
 def test_a_group_planted_without_a_gap_is_not():
-    assert sum(null.finds(2000, 0.05, 0.0, seed) for seed in range(4)) == 0
+    assert sum(finds_planted(2000, 0.05, 0.0, seed) for seed in range(4)) == 0
 
 
 def test_the_planted_group_is_as_bad_as_it_says():
-    evaluation, bad = worlds.planted(20_000, 0.05, 0.40, 0)
-    plain = worlds.world("calibrated", 20_000, 0)
+    evaluation, bad = planted_world(20_000, 0.05, 0.40, 0)
+    plain = world("calibrated", 20_000, 0)
     assert bad.sum() == 1000
     assert evaluation.errors[bad].mean() - plain.errors[bad].mean() == pytest.approx(0.40, abs=0.05)
     assert np.array_equal(evaluation.labels[~bad], plain.labels[~bad])
@@ -151,12 +145,12 @@ def test_the_planted_group_is_as_bad_as_it_says():
 
 def test_the_worlds_are_as_bad_as_they_say():
     n = 50_000
-    random, label, calibrated, miscal = (worlds.world(kind, n, 1) for kind in worlds.WORLDS)
+    random, label, calibrated, miscal = (world(kind, n, 1) for kind in WORLDS)
     doubt = 1 - calibrated.probs.max(axis=1)
     assert random.errors.mean() == pytest.approx(0.11, abs=0.005)
     assert doubt.mean() == pytest.approx(0.11, abs=0.005)
     rates = [label.errors[label.labels == c].mean() for c in range(5)]
-    assert rates == pytest.approx(worlds.LABEL_RATES, abs=0.02)
+    assert rates == pytest.approx(LABEL_RATES, abs=0.02)
     unsure = doubt > 0.3
     assert calibrated.errors[unsure].mean() == pytest.approx(doubt[unsure].mean(), abs=0.02)
     ratio = [miscal.errors[miscal.predictions == c].mean() / doubt[miscal.predictions == c].mean() for c in (0, 4)]
@@ -216,7 +210,7 @@ def test_both_directions_of_a_cross_fit_are_one_family(monkeypatch):
         return confirm_all(family)
 
     monkeypatch.setattr(workflow, "confirm_all", spy)
-    evaluation, _ = worlds.planted(1500, 0.05, 0.4, 3)
+    evaluation, _ = planted_world(1500, 0.05, 0.4, 3)
     one_way = workflow.audit(evaluation, methods=SEARCHERS)
     both_ways = workflow.audit(evaluation, methods=SEARCHERS, crossfit=True)
     (first, both) = families
@@ -232,7 +226,7 @@ def test_both_directions_of_a_cross_fit_are_one_family(monkeypatch):
 
 def test_a_cross_fit_slice_is_measured_on_the_half_that_did_not_find_it():
     """Never on both: counts of two matched lists, added up, are chosen by both halves' errors."""
-    evaluation, _ = worlds.planted(1500, 0.05, 0.4, 3)
+    evaluation, _ = planted_world(1500, 0.05, 0.4, 3)
     audit = workflow.audit(evaluation, methods=SEARCHERS, crossfit=True)
     halves = {"confirm": ~audit.discover, "discover": audit.discover}
     assert {item.confirmed_on for item in audit.slices} == set(halves)
@@ -247,9 +241,9 @@ def test_a_cross_fit_slice_is_measured_on_the_half_that_did_not_find_it():
 
 def test_cross_fitting_finds_nothing_among_errors_at_random():
     seeds = 6
-    given = [worlds.world("random", 1000, seed) for seed in range(seeds)]
+    given = [world("random", 1000, seed) for seed in range(seeds)]
     confirmed = [workflow.audit(ev, methods=SEARCHERS, crossfit=True, seed=i).confirmed for i, ev in enumerate(given)]
-    assert sum(map(bool, confirmed)) <= null.largest_share(seeds) * seeds
+    assert sum(map(bool, confirmed)) <= largest_share(seeds) * seeds
 
 
 # --- the benchmark itself ---------------------------------------------------------------------------------
@@ -266,10 +260,10 @@ def test_cross_fitting_finds_nothing_among_errors_at_random():
     ],
 )
 def test_a_broken_bound_shows_in_the_table(times, bounds, broken):
-    line = null.Line("a world", times, 200, **bounds)
+    line = BoundedShare("a world", times, 200, **bounds)
     assert line.broken == broken
     assert ("BROKEN" in str(line)) == broken
 
 
 def test_bounds_allow_for_two_standard_errors():
-    assert null.largest_share(200) == pytest.approx(0.05 + 0.031, abs=0.0005)
+    assert largest_share(200) == pytest.approx(0.05 + 0.031, abs=0.0005)

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from errata.bench.small_audits import image_evaluation, quick_audit
 from errata.core import Audit
 from errata.explain.path import TreePath
 from errata.report import to_html
 from errata.report.parts.tree import _guides as guides
 from errata.report.parts.tree import tree_lines
-from served import audited, pictured
 
 Make = Callable[..., Any]
 DEPTHS = (0, 1, 2, 2, 1, 2, 3, 3, 2)
@@ -22,7 +22,7 @@ DEPTHS = (0, 1, 2, 2, 1, 2, 3, 3, 2)
 
 @pytest.fixture(scope="module")
 def audit() -> Audit:
-    return audited(pictured(1000), method="barlow")
+    return quick_audit(image_evaluation(1000), method="barlow")
 
 
 def told(audit: Audit, which: str = "path") -> Any:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from errata.bench.loss_problems import blobs, digits, heavy_tails, planted, surface, wide
 from errata.core import Evaluation
 from errata.slicers import make
 from errata.slicers.spotlight.reader import Reader
@@ -14,7 +15,6 @@ from errata.slicers.spotlight.slicer import (
     published_sphere,
     recommended_sphere,
 )
-from problems import blobs, digits, heavy_tails, planted, surface, wide
 
 PROBLEMS = {
     "blobs 0/1": lambda: blobs("", 0, True),

@@ -1,16 +1,14 @@
 """Ten fixed problems for Spotlight: blobs, heavy tails, wine, Adult, digits; 0/1 and continuous losses.
 
-Each is (name, X, losses). Those on real data need the data folder (ERRATA_DATA, by default ../shared/data
-beside the clone) and are left out, by name, where it is missing.
+Each is (name, X, losses): X (n, d) is a representation, losses (n,) what to find large ones of. Those on real data
+need the data folder of `tables.data_folder` and are left out where it is missing.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -19,15 +17,14 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
-Array = np.ndarray
+from ..core import Array
+from .tables import data_folder
+
 Problem = tuple[str, Array, Array]
 
 
-def data_folder() -> Path:
-    return Path(os.environ.get("ERRATA_DATA", Path(__file__).parents[2] / "shared" / "data"))
-
-
 def problems() -> Iterator[Problem]:
+    """All that the data folder allows."""
     yield blobs("blobs, 0/1", seed=0, binary=True)
     yield blobs("blobs, continuous", seed=1, binary=False)
     yield heavy_tails()
@@ -35,7 +32,6 @@ def problems() -> Iterator[Problem]:
     yield wide()
     yield digits()
     if not (data_folder() / "wine.parquet").exists():
-        print(f"no data folder at {data_folder()}: wine and Adult are left out", file=sys.stderr)
         return
     yield wine("wine, raw", scale=False)
     yield wine("wine, standardised", scale=True)
@@ -43,7 +39,9 @@ def problems() -> Iterator[Problem]:
     yield adult("Adult, hidden layer", binary=False)
 
 
-def planted(n: int, d: int, clusters: int, bad: dict[float, float], seed: int, base: float = 0.1):
+def planted(
+    n: int, d: int, clusters: int, bad: dict[float, float], seed: int, base: float = 0.1
+) -> tuple[Array, Array, Array]:
     """X, error probability and cluster of each row; `bad` maps a share of rows to its error rate."""
     rng = np.random.default_rng(seed)
     shares = np.array([*bad, *[(1 - sum(bad)) / (clusters - len(bad))] * (clusters - len(bad))])
@@ -54,13 +52,16 @@ def planted(n: int, d: int, clusters: int, bad: dict[float, float], seed: int, b
 
 
 def blobs(name: str, seed: int, binary: bool) -> Problem:
+    """Twenty Gaussian clusters, two of them bad; losses 0 and 1, or continuous."""
     X, rate, _ = planted(5000, 32, 20, {0.03: 0.6, 0.05: 0.4}, seed)
     rng = np.random.default_rng(seed + 100)
-    losses = (rng.random(len(X)) < rate).astype(float) if binary else rng.gamma(2, rate)
-    return name, X, losses
+    if binary:
+        return name, X, (rng.random(len(X)) < rate).astype(float)
+    return name, X, rng.gamma(2, rate)
 
 
 def heavy_tails() -> Problem:
+    """Rows of Student's t and log-normal losses, larger near one point."""
     rng = np.random.default_rng(2)
     X = rng.standard_t(3, (6000, 16))
     ridge = np.exp(-np.square(X[:, :3] - 1).sum(axis=1))
@@ -68,6 +69,7 @@ def heavy_tails() -> Problem:
 
 
 def surface() -> Problem:
+    """A plane with two hills of loss."""
     rng = np.random.default_rng(3)
     X = rng.uniform(-3, 3, (8000, 2))
     hill = np.exp(-np.square(X - [1.5, 1]).sum(1) / 0.3) + 0.8 * np.exp(-np.square(X - [-1.5, -1]).sum(1))
@@ -75,6 +77,7 @@ def surface() -> Problem:
 
 
 def wide() -> Problem:
+    """256 rectified columns of eight hidden ones, with one bad ball."""
     rng = np.random.default_rng(4)
     hidden = rng.normal(size=(5000, 8))
     X = np.maximum(0, hidden @ rng.normal(size=(8, 256)) + 0.3 * rng.normal(size=(5000, 256)))
@@ -89,35 +92,42 @@ def _fitted(model: MLPClassifier, X: Array, y: Array) -> MLPClassifier:
 
 
 def _hidden(model: MLPClassifier, X: Array) -> Array:
-    return np.maximum(0, X @ model.coefs_[0] + model.intercepts_[0])
+    layer: Array = np.maximum(0, X @ model.coefs_[0] + model.intercepts_[0])
+    return layer
 
 
-def _cross_entropy(model, X: Array, y: Array) -> Array:
-    return -np.log(np.clip(model.predict_proba(X)[np.arange(len(y)), y], 1e-12, 1))
+def _cross_entropy(model: Any, X: Array, y: Array) -> Array:
+    losses: Array = -np.log(np.clip(model.predict_proba(X)[np.arange(len(y)), y], 1e-12, 1))
+    return losses
 
 
 def digits() -> Problem:
+    """The hidden layer of a perceptron on scikit-learn's digits."""
     X, y = load_digits(return_X_y=True)
     model = _fitted(MLPClassifier((64,), max_iter=30, random_state=0), X[::2], y[::2])
     return "digits, hidden layer", _hidden(model, X[1::2]), _cross_entropy(model, X[1::2], y[1::2])
 
 
-def _parquet(name: str):
+def _parquet(name: str) -> Any:
     import pandas
 
     return pandas.read_parquet(data_folder() / name)
 
 
 def wine(name: str, scale: bool) -> Problem:
+    """Squared errors of a ridge regression of wine quality."""
     table = _parquet("wine.parquet").select_dtypes("number")
     y = table.pop("quality").to_numpy(float)
     X = table.to_numpy(float)
     standard = StandardScaler().fit_transform(X)
     losses = np.square(Ridge().fit(standard[::2], y[::2]).predict(standard) - y)[1::2]
-    return name, (standard if scale else X)[1::2], losses
+    if scale:
+        X = standard
+    return name, X[1::2], losses
 
 
 def adult(name: str, binary: bool) -> Problem:
+    """Errors of a logistic regression of census income, or losses and hidden layer of a perceptron."""
     import pandas
 
     table = _parquet("adult.parquet")
@@ -125,7 +135,8 @@ def adult(name: str, binary: bool) -> Problem:
     table = table.drop(columns="split", errors="ignore")
     y = pandas.factorize(table.pop(target).astype(str).str.strip(" ."), sort=True)[0]
     X = StandardScaler().fit_transform(pandas.get_dummies(table, dtype=float).to_numpy())
-    train, test = slice(0, 20000), slice(20000, 28000)
+    train = slice(0, 20000)
+    test = slice(20000, 28000)
     if binary:
         model = LogisticRegression(max_iter=200).fit(X[train], y[train])
         return name, X[test], (model.predict(X[test]) != y[test]).astype(float)

@@ -1,0 +1,73 @@
+"""Does an audit stay silent where there is nothing to find, and speak where there is? One audit at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..core.gaps import wilson
+from ..workflow import audit
+from .null_worlds import planted_world, world
+
+ALPHA = 0.05
+SEARCHERS = ("spotlight", "gmm")  # a search that reads no outcome of a row it places
+
+
+@dataclass(frozen=True)
+class NullOutcome:
+    """What one audit found."""
+
+    confirmed: bool  # any slice
+    beyond_both: bool  # any confirmed slice that neither class nor confidence explains
+
+
+@dataclass(frozen=True)
+class BoundedShare:
+    """A row of the table: how many of some audits had an outcome, and the bounds on that share."""
+
+    what: str
+    times: int
+    audits: int
+    at_most: float | None = None
+    at_least: float | None = None
+
+    @property
+    def broken(self) -> bool:
+        """Whether a bound does not hold."""
+        share = self.times / self.audits
+        too_many = self.at_most is not None and share > self.at_most
+        return too_many or (self.at_least is not None and share < self.at_least)
+
+    def __str__(self) -> str:
+        low, high = wilson(self.times, self.audits)
+        bounds = []
+        if self.at_most is not None:
+            bounds.append(f"<= {100 * self.at_most:.1f}%")
+        if self.at_least is not None:
+            bounds.append(f">= {100 * self.at_least:.0f}%")
+        verdict = "ok" if bounds else "true, so not bounded"
+        if self.broken:
+            verdict = "BROKEN"
+        rate = f"{100 * self.times / self.audits:5.1f}%"
+        interval = f"[{100 * low:.1f}, {100 * high:.1f}]"
+        return f"{self.what:58} {self.times:4}/{self.audits:<4} {rate} {interval:14} {' '.join(bounds):9} {verdict}"
+
+
+def audit_null_world(kind: str, n: int, methods: tuple[str, ...], seed: int) -> NullOutcome:
+    """What methods find in a world without a slice of its own."""
+    result = audit(world(kind, n, seed), methods=methods, seed=seed)
+    both = any(slice_.beyond == ("class", "confidence") for slice_ in result.confirmed)
+    return NullOutcome(bool(result.confirmed), both)
+
+
+def finds_planted(n: int, share: float, gap: float, seed: int) -> bool:
+    """Whether a slice is confirmed of which at least half was planted."""
+    evaluation, bad = planted_world(n, share, gap, seed)
+    result = audit(evaluation, methods=SEARCHERS, seed=seed)
+    return any(bad[slice_.members].mean() >= 0.5 for slice_ in result.confirmed)
+
+
+def largest_share(audits: int) -> float:
+    """The largest share of false alarms that passes: alpha and two standard errors of it."""
+    return ALPHA + 2 * float(np.sqrt(ALPHA * (1 - ALPHA) / audits))
