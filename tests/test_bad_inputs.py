@@ -368,7 +368,7 @@ def test_a_moved_or_changed_reference_is_refused(tmp_path: Path) -> None:
     words = ["apply", "audit", "new.npz", "-o", "o.parquet"]
     refused(tmp_path, words, ("x.npz", "other rows now"))
     (tmp_path / "x.npz").unlink()
-    refused(tmp_path, words, ("x.npz", "not there"))
+    refused(tmp_path, words, ("x.npz", "does not exist"))
 
 
 @pytest.mark.parametrize("words", [["nope"], ["audit"], ["methods", "extra"], ["--colour"], ["demo", "-o", "here"]])

@@ -259,7 +259,7 @@ def test_an_empty_plan_can_be_saved(tmp_path):
 
 def test_what_is_no_plan_is_refused(tmp_path):
     pd.DataFrame({"id": [1]}).to_parquet(tmp_path / "x.parquet")
-    with pytest.raises(InputError, match="is no plan of this version"):
+    with pytest.raises(InputError, match="is not a plan of this version"):
         errata.store.load_plan(tmp_path / "x.parquet")
     (tmp_path / "y.parquet").write_text("no table")
     with pytest.raises(InputError, match="cannot be read as a plan"):

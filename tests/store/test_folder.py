@@ -233,7 +233,7 @@ def test_without_a_reader_a_reference_says_what_it_lacks(saved: Any, tmp_path: P
     audit, _ = saved("plain")
     reference = {"path": str(tmp_path / "x.npz"), "metadata": [], "foreign": []}
     folder = store.save(audit, tmp_path / "audit", reference=reference)
-    with pytest.raises(InputError, match=r"refers to .*x\.npz.*not there"):
+    with pytest.raises(InputError, match=r"refers to .*x\.npz.*does not exist"):
         errata.load(folder)
     (tmp_path / "x.npz").touch()
     with pytest.raises(InputError, match="refers to"):
@@ -287,7 +287,7 @@ def test_what_the_library_writes_is_read_here(tmp_path: Path) -> None:
     [
         (b"\xff" * 8 + b"{}", "its header would have 18,446,744,073,709,551,615 bytes, more than the file"),
         ((1 << 45).to_bytes(8, "little") + b"{}", "its header would have 35,184,372,088,832 bytes"),
-        ((1).to_bytes(8, "little") + b"7", "its header is no table of arrays, but int"),
+        ((1).to_bytes(8, "little") + b"7", "its header is not a table of arrays, but int"),
     ],
 )
 def test_a_broken_header_is_told_before_it_is_read(start: bytes, words: str, tmp_path: Path) -> None:

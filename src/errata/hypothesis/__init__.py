@@ -5,11 +5,11 @@ corrects a result for the number of hypotheses tested. `to_columns` gives a page
 """
 
 from .columns import column_names, to_columns
-from .testing import Condition, HypothesisResult, WordQuery, adjust, parse, run_test
+from .testing import HypothesisResult, ParsedHypothesis, WordQuery, adjust, parse, run_test
 
 __all__ = [
-    "Condition",
     "HypothesisResult",
+    "ParsedHypothesis",
     "WordQuery",
     "adjust",
     "column_names",

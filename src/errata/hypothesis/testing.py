@@ -84,7 +84,7 @@ class WordQuery:
 
 
 @dataclass(frozen=True)
-class Condition:
+class ParsedHypothesis:
     """A parsed hypothesis.
 
     Attributes
@@ -121,7 +121,7 @@ class Condition:
         return {"text": self.text, **self.meaning.to_json()}
 
 
-def parse(text: str, evaluation: Evaluation) -> Condition:
+def parse(text: str, evaluation: Evaluation) -> ParsedHypothesis:
     """Read a hypothesis; an InputError of one sentence for each mistake.
 
     Parameters
@@ -143,15 +143,15 @@ def parse(text: str, evaluation: Evaluation) -> Condition:
         raise InputError(f"The hypothesis has {len(text):,} characters; at most {MAX_CHARACTERS:,} are read.")
     tokens = tokenize(text)
     if is_condition(tokens):
-        return Condition(text, Parser(tokens, evaluation).parse())
+        return ParsedHypothesis(text, Parser(tokens, evaluation).parse())
     words = tuple(dict.fromkeys(re.findall(WORD, text.lower())))
     if not words:
         raise InputError("Nothing to test. Write words, or a condition, such as “column = value”.")
-    return Condition(text, WordQuery(words))
+    return ParsedHypothesis(text, WordQuery(words))
 
 
 @dataclass(frozen=True)
-class Part:
+class HypothesisPart:
     """One predicate or word of a hypothesis that no held-out row matches.
 
     Attributes
@@ -252,14 +252,14 @@ class HypothesisResult:
         References that it is worse than ("class", "confidence"), and those that explain it.
     nearest_share : float, optional
         The share of rows that counts as near to the words, chosen on search rows.
-    parts : tuple of Part
+    parts : tuple of HypothesisPart
         Where no row matches.
     evidence : Evidence, optional
         Where some row matches and it does not read the outcome; not in JSON.
     """
 
     text: str
-    condition: Condition
+    condition: ParsedHypothesis
     task: str
     hypotheses: int
     outcome: str
@@ -284,7 +284,7 @@ class HypothesisResult:
     beyond: tuple[str, ...] = ()
     explained_by: tuple[str, ...] = ()
     nearest_share: float | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[HypothesisPart, ...] = ()
     evidence: Evidence | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -356,7 +356,7 @@ def _split(audit: Audit, task: str, hypotheses: int) -> SplitTask:
     return SplitTask(tasks[task], audit.discover, replace(settings, alpha=settings.level / hypotheses, run=1))
 
 
-def _matching(condition: Condition, split: SplitTask, search: Search | None) -> tuple[Array, float | None]:
+def _matching(condition: ParsedHypothesis, split: SplitTask, search: Search | None) -> tuple[Array, float | None]:
     """(n,) bool, and the share of rows that is near where nearness decides."""
     if search is None or not isinstance(condition.meaning, WordQuery):
         return condition.mask(split.evaluation), None
@@ -457,7 +457,7 @@ def _adjusted_verdict(evidence: Evidence, counts: gaps.Counts, delta: float, hyp
     }
 
 
-def _parts(condition: Condition, split: SplitTask) -> tuple[Part, ...]:
+def _parts(condition: ParsedHypothesis, split: SplitTask) -> tuple[HypothesisPart, ...]:
     """Why nothing matches: what each part matches alone, and the nearest to a part that matches nothing."""
     parts = []
     if isinstance(condition.meaning, WordQuery):
@@ -465,12 +465,12 @@ def _parts(condition: Condition, split: SplitTask) -> tuple[Part, ...]:
         known = [] if all(counts) else _vocabulary(split.evaluation, split.confirm)
         for word, n in zip(condition.meaning.words, counts, strict=True):
             nearest = nearest_word(word, known) if n == 0 else None
-            parts.append(Part(word, n, nearest))
+            parts.append(HypothesisPart(word, n, nearest))
         return tuple(parts)
     for predicate in condition.predicates:
         n = int((predicate.match_rows(split.evaluation).yes & split.confirm).sum())
         nearest = _nearest_value(predicate, split) if n == 0 else None
-        parts.append(Part(predicate.text, n, nearest))
+        parts.append(HypothesisPart(predicate.text, n, nearest))
     return tuple(parts)
 
 
@@ -500,7 +500,7 @@ def _text_columns(evaluation: Evaluation) -> list[TypedColumn]:
     return [column for column in columns if column.kind == "text"]
 
 
-def _none_matches(text: str, parts: tuple[Part, ...]) -> str:
+def _none_matches(text: str, parts: tuple[HypothesisPart, ...]) -> str:
     sentence = f"No held-out row matches “{text}”."
     nearest = [part.nearest for part in parts if part.nearest is not None]
     if nearest:

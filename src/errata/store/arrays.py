@@ -16,28 +16,49 @@ from ..core import Array, Matrix
 from ..core.blocks import blocks
 
 _NAMES = {
-    "float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8",
-    "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8", "bool": "BOOL",
-}  # fmt: skip
+    "float64": "F64",
+    "float32": "F32",
+    "float16": "F16",
+    "int64": "I64",
+    "int32": "I32",
+    "int16": "I16",
+    "int8": "I8",
+    "uint64": "U64",
+    "uint32": "U32",
+    "uint16": "U16",
+    "uint8": "U8",
+    "bool": "BOOL",
+}
 _TYPES = {short: np.dtype(name) for name, short in _NAMES.items()}
 _BLOCK = 1 << 24
 
 
 def write(path: Path, arrays: Mapping[str, Matrix]) -> None:
+    """Write a safetensors file: name -> array."""
     header: dict[str, object] = {}
     start = 0
     for name, array in arrays.items():
         size = int(np.prod(array.shape, dtype=np.int64)) * array.dtype.itemsize
-        form = {"dtype": _NAMES[array.dtype.name], "shape": list(array.shape), "data_offsets": [start, start + size]}
-        header[name] = form
+        header[name] = {
+            "dtype": _NAMES[array.dtype.name],
+            "shape": list(array.shape),
+            "data_offsets": [start, start + size],
+        }
         start += size
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)  # the format wants its data aligned
     with open(path, "wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for array in arrays.values():
-            for _, block in blocks(array, _BLOCK) if array.ndim else [(None, np.asarray(array))]:
-                file.write(np.ascontiguousarray(block, dtype=block.dtype.newbyteorder("<")).tobytes())
+            if array.ndim == 0:
+                file.write(_little_endian(np.asarray(array)))
+                continue
+            for _, block in blocks(array, _BLOCK):
+                file.write(_little_endian(block))
+
+
+def _little_endian(block: Array) -> bytes:
+    return np.ascontiguousarray(block, dtype=block.dtype.newbyteorder("<")).tobytes()
 
 
 def read(path: Path, *, mapped: bool = False) -> dict[str, Array]:
@@ -48,16 +69,20 @@ def read(path: Path, *, mapped: bool = False) -> dict[str, Array]:
             raise ValueError(f"its header would have {length:,} bytes, more than the file")
         header = json.loads(file.read(length))
     if not isinstance(header, dict):
-        raise ValueError(f"its header is no table of arrays, but {type(header).__name__}")
+        raise ValueError(f"its header is not a table of arrays, but {type(header).__name__}")
     header.pop("__metadata__", None)
-    return {name: _one(path, form, 8 + length, mapped) for name, form in header.items()}
+    return {name: _read_array(path, entry, 8 + length, mapped) for name, entry in header.items()}
 
 
-def _one(path: Path, form: Mapping[str, Any], base: int, mapped: bool) -> Array:
-    shape = tuple(form["shape"])
-    start, stop = form["data_offsets"]
+def _read_array(path: Path, entry: Mapping[str, Any], base: int, mapped: bool) -> Array:
+    shape = tuple(entry["shape"])
+    dtype = _TYPES[str(entry["dtype"])]
+    start, stop = entry["data_offsets"]
     if start == stop:  # nothing to map
-        return np.empty(shape, dtype=_TYPES[str(form["dtype"])])
-    array: Array = np.memmap(path, dtype=_TYPES[str(form["dtype"])], mode="r", offset=base + start, shape=shape or (1,))
-    array = array if shape else array.reshape(())
-    return array if mapped else np.array(array)
+        return np.empty(shape, dtype=dtype)
+    array: Array = np.memmap(path, dtype=dtype, mode="r", offset=base + start, shape=shape or (1,))
+    if not shape:
+        array = array.reshape(())
+    if mapped:
+        return array
+    return np.array(array)

@@ -25,13 +25,16 @@ ReadFile = Callable[..., Evaluation]  # reads the file that a folder refers to
 def save(folder: Path, evaluation: Evaluation, reference: Mapping[str, Any] | None) -> None:
     """Write an evaluation; with a `reference` to the file it came from, representations and media stay there."""
     folder.mkdir()
+    media = None if evaluation.media is None else evaluation.media.kind
+    if reference is not None:
+        reference = {**reference, "fingerprint": evaluation.fingerprint}
     facts = {
         "task": evaluation.task,
         "class_names": evaluation.class_names,
         "origin": vars(evaluation.origin),
         "sources": {name: _source_facts(evaluation.source(name)) for name in evaluation.representations},
-        "media": evaluation.media.kind if evaluation.media else None,
-        "reference": {**reference, "fingerprint": evaluation.fingerprint} if reference else None,
+        "media": media,
+        "reference": reference,
     }
     (folder / "evaluation.json").write_text(json.dumps(facts, indent=1) + "\n")
     pq.write_table(_table(evaluation, with_text=reference is None), folder / "rows.parquet")
@@ -80,7 +83,7 @@ def to_arrow(values: Array) -> pa.Array:
 
 
 def _native(values: Array) -> Array:
-    """In one piece and in this machine's byte order."""
+    """Contiguous and in this machine's byte order."""
     return np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
 
 
@@ -102,13 +105,14 @@ def load(folder: Path, read: ReadFile | None = None) -> Evaluation:
     table = pq.read_table(folder / "rows.parquet")
     columns = {name: _numpy(table.column(name)) for name in table.column_names if name != "text"}
     metadata = {n.partition(":")[2]: values for n, values in columns.items() if n.startswith("metadata:")}
+    class_names = tuple(facts["class_names"]) if facts["class_names"] else None
     return Evaluation(
         **{name: columns[column] for name, column in COLUMNS.items() if column in columns},
         probs=columns.get("probs"),
         metadata=metadata,
         representations=arrays.read(folder / "representations.safetensors", mapped=True),
         media=_media(folder, facts["media"], table),
-        class_names=tuple(facts["class_names"]) if facts["class_names"] else None,
+        class_names=class_names,
         task=facts["task"],
         origin=Origin(**facts["origin"]),
         sources={n: Source(s["from_model"], frozenset(s["reads"])) for n, s in facts["sources"].items()},
@@ -119,7 +123,7 @@ def _referenced(reference: Mapping[str, Any], read: ReadFile | None) -> Evaluati
     path = Path(reference["path"])
     if read is None or not path.exists():
         raise InputError(
-            f"this audit refers to `{path}`, which is not there; put it back, or audit without --reference"
+            f"this audit refers to `{path}`, which does not exist; put it back, or audit without --reference"
         )
     evaluation = read(path, metadata=reference["metadata"], foreign=reference["foreign"])
     if evaluation.fingerprint != reference["fingerprint"]:
@@ -137,7 +141,13 @@ def _numpy(column: pa.ChunkedArray) -> Array:
 
 
 class SavedTexts:
-    """Texts of a saved audit."""
+    """Texts of a saved audit.
+
+    Parameters
+    ----------
+    texts : array
+        (n,).
+    """
 
     kind: Literal["image", "text"] = "text"
 
@@ -148,35 +158,50 @@ class SavedTexts:
         return len(self._texts)
 
     def rows(self, index: Array) -> SavedTexts:
+        """Some of the rows."""
         return SavedTexts(self._texts[index])
 
     def thumbnail(self, i: int, px: int) -> bytes | None:
+        """None: a text has no image."""
         return None
 
     def text(self, i: int) -> str | None:
+        """The text of row i."""
         value: str | None = self._texts[i]
         return value
 
 
 class SavedImages:
-    """Display copies of a saved audit, at most 256 pixels wide and high whatever is asked for."""
+    """Display copies of a saved audit, at most 256 pixels wide and high.
+
+    Parameters
+    ----------
+    images : ChunkedArray
+        PNG or JPEG bytes.
+    index : array
+        (n,) which of them the rows are.
+    """
 
     kind: Literal["image", "text"] = "image"
 
     def __init__(self, images: pa.ChunkedArray, index: Array):
-        self._images, self._index = images, index
+        self._images = images
+        self._index = index
 
     def __len__(self) -> int:
         return len(self._index)
 
     def rows(self, index: Array) -> SavedImages:
+        """Some of the rows."""
         return SavedImages(self._images, self._index[index])
 
     def thumbnail(self, i: int, px: int) -> bytes | None:
+        """The copy of row i, whatever size is asked for."""
         image: bytes | None = self._images[int(self._index[i])].as_py()
         return image
 
     def text(self, i: int) -> str | None:
+        """None: an image has no text."""
         return None
 
 

@@ -1,8 +1,9 @@
-"""A Plan as one parquet table: `id` and `weight`, or `text`, `label` and `count`; why it was made in its metadata."""
+"""A Plan as one parquet table: `id` and `weight`, or `text`, `label` and `count`; its facts are in the metadata."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ KEY = b"errata.plan"
 
 
 def save_plan(plan: Plan, path: str | Path) -> Path:
-    """Write a plan as a .parquet file that did not exist."""
+    """Write a plan as a .parquet file that does not exist yet."""
     path = check_parquet_output(path)
     facts = {name: value for name, value in plan.to_json().items() if name != "prompts"}
     with atomic_file(path) as partial:
@@ -29,15 +30,16 @@ def save_plan(plan: Plan, path: str | Path) -> Path:
 def _table(plan: Plan) -> pa.Table:
     if plan.kind != "prompts":
         return pa.table({"id": to_arrow(plan.ids), "weight": plan.weights})
-    return pa.table({
+    columns = {
         "text": pa.array([prompt.text for prompt in plan.prompts], pa.string()),
         "label": pa.array([prompt.label for prompt in plan.prompts], pa.int64()),
         "count": pa.array([prompt.count for prompt in plan.prompts], pa.int64()),
-    })  # fmt: skip
+    }
+    return pa.table(columns)
 
 
 def load_plan(path: str | Path) -> Plan:
-    """A plan from its file."""
+    """Read a plan from its file; an InputError where it is none."""
     path = Path(path)
     try:
         table = pq.read_table(path)
@@ -45,9 +47,10 @@ def load_plan(path: str | Path) -> Plan:
     except (OSError, ValueError, pa.ArrowException) as error:
         raise InputError(f"`{path}` cannot be read as a plan ({str(error).partition(chr(10))[0]})") from error
     if facts.get("schema") != SCHEMA:
-        raise InputError(f"`{path}` is no plan of this version; give a file that `errata plan` wrote")
-    said = {"kind": facts["kind"], "why": facts["why"], "slices": tuple(facts["slices"]), "facts": facts["facts"]}
-    if facts["kind"] == "prompts":
-        return Plan(**said, prompts=tuple(Prompt(**row) for row in table.to_pylist()))
-    ids = np.array(table.column("id").to_pylist(), dtype=None if len(table) else np.int64)
-    return Plan(**said, ids=ids, weights=table.column("weight").to_numpy())
+        raise InputError(f"`{path}` is not a plan of this version; give a file that `errata plan` wrote")
+    plan = Plan(facts["kind"], facts["why"], slices=tuple(facts["slices"]), facts=facts["facts"])
+    if plan.kind == "prompts":
+        return replace(plan, prompts=tuple(Prompt(**row) for row in table.to_pylist()))
+    if not len(table):
+        return plan
+    return replace(plan, ids=np.array(table.column("id").to_pylist()), weights=table.column("weight").to_numpy())
