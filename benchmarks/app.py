@@ -111,7 +111,8 @@ def many(audit: Audit, folder: Path) -> None:
     asked: tuple[tuple[str, str, str, object], ...] = (
         ("points to draw", "GET", "/api/map", None),
         ("numbers of a loop of 200 points", "POST", "/api/lasso", {"loop": loop}),
-        ("page of a slice", "GET", "/slice/s1", None), ("a guess", "POST", "/api/guess", {"text": "light = night"}),
+        ("page of a slice", "GET", "/slice/s1", None),
+        ("a hypothesis", "POST", "/api/hypotheses", {"text": "light = night"}),
     )  # fmt: skip
     for name, method, path, body in asked:
         times = []

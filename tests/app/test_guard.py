@@ -175,7 +175,7 @@ def test_a_body_in_pieces_ends_where_it_is_too_large(app: Guard, records: Record
      b'{"queue":"s1","item":"row-1","person":"\\u0000","task":"class","answer":0}'],
 )  # fmt: skip
 @pytest.mark.parametrize(
-    "path", ["/api/annotations", "/api/guess", "/api/lasso", "/api/decisions", "/api/edits", "/api/drawn"]
+    "path", ["/api/annotations", "/api/hypotheses", "/api/lasso", "/api/decisions", "/api/edits", "/api/drawn"]
 )
 def test_a_malformed_body_is_answered_with_one_sentence(app: Guard, records: Records, path: str, body: bytes) -> None:
     before = saved(records)

@@ -52,13 +52,13 @@ def both(audit: Audit, tmp_path: Path) -> Iterator[tuple[Records, Ask]]:
 
 
 def guess(ask: Ask, text: str, slice: str | None = None) -> Any:
-    got = ask("POST", "/api/guess", json={"text": text, "slice": slice, "person": "Ada"})
+    got = ask("POST", "/api/hypotheses", json={"text": text, "slice": slice, "person": "Ada"})
     assert got.status_code == 200, got.text
     return got.json()
 
 
 def history(ask: Ask, slice: str = "") -> Any:
-    return ask("GET", "/api/guesses", params={"slice": slice}).json()
+    return ask("GET", "/api/hypotheses", params={"slice": slice}).json()
 
 
 def others(n: int) -> list[str]:
@@ -70,21 +70,22 @@ def test_a_guess_that_stood_alone_no_longer_stands_among_ten(both: tuple[Records
     assert guess(ask, "odd = yes")["verdict"] == "confirmed"
     (alone,) = history(ask)["lines"]
     assert (alone["verdict"], alone["note"]) == ("Confirmed", "")
-    assert history(ask)["summary"] == "1 guess, judged alone."
+    assert history(ask)["summary"] == "1 hypothesis, judged alone."
     for text in others(9):
         guess(ask, text)
     told = history(ask)
     line = told["lines"][-1]
     assert line["text"] == "odd = yes", "newest first"
     assert line["verdict"] != "Confirmed"
-    assert line["note"] == "It stood alone; as one of 10 it does not."
-    assert told["summary"] == "10 guesses, each judged as one of 10. One that stood when tested no longer does."
+    assert line["note"] == "Confirmed alone; not as one of 10."
+    lost = "One that was confirmed when tested no longer is."
+    assert told["summary"] == f"10 hypotheses, each judged as one of 10. {lost}"
     low, high = (float(end) for end in line["interval"].split(" to "))
     before = [float(end) for end in alone["interval"].split(" to ")]
     assert low < before[0] < before[1] < high
     page = ask("GET", "/hypothesis").text
-    assert "It stood alone; as one of 10 it does not." in page
-    assert "10 guesses, each judged as one of 10." in page
+    assert "Confirmed alone; not as one of 10." in page
+    assert "10 hypotheses, each judged as one of 10." in page
 
 
 def test_what_is_judged_again_is_what_would_be_tested_again(both: tuple[Records, Ask], audit: Audit) -> None:
@@ -117,7 +118,7 @@ def test_guesses_at_one_slice_do_not_count_at_another(both: tuple[Records, Ask])
     page = ask("GET", "/hypothesis").text
     assert 'data-history="s1"' in page
     assert 'data-history="s2"' not in page
-    assert ask("GET", "/api/guesses", params={"slice": "s99"}).status_code == 404
+    assert ask("GET", "/api/hypotheses", params={"slice": "s99"}).status_code == 404
 
 
 def test_a_guess_that_cannot_be_read_any_more_is_shown_as_such(both: tuple[Records, Ask]) -> None:
@@ -126,7 +127,7 @@ def test_a_guess_that_cannot_be_read_any_more_is_shown_as_such(both: tuple[Recor
         Hypothesis(text="gone = 1", kind="condition", n=50, errors=20, rest_n=100, rest_errors=5, person="Ada")
     )
     (line,) = history(ask)["lines"]
-    assert (line["verdict"], line["note"], line["rate"]) == ("Not judged again", "It cannot be read any more.", "40.0%")
+    assert (line["verdict"], line["note"], line["rate"]) == ("Not tested again", "It cannot be read any more.", "40.0%")
     assert ask("GET", "/hypothesis").status_code == 200
 
 

@@ -97,8 +97,15 @@ def test_a_drawn_slice_has_a_page(both: tuple[Records, Ask], audit: Audit) -> No
     inside = np.isin(audit.evaluation.row_ids, items)
     wrong = int(errors[inside].sum())
     assert f"{wrong} of {len(items)} rows in the loop are wrong: {100 * wrong / len(items):.1f}%" in page.text
-    for words in ("<h1>mine &lt;i&gt;</h1>", "drawn by hand", "It is a guess until", "Not decided.", 'data-key="a"',
-                  'data-decide="drawn-1"', "12 of"):  # fmt: skip
+    for words in (
+        "<h1>mine &lt;i&gt;</h1>",
+        "drawn by hand",
+        "It is a hypothesis until",
+        "Not decided.",
+        'data-key="a"',
+        'data-decide="drawn-1"',
+        "12 of",
+    ):
         assert words in page.text, words
     row = ask("GET", f"/slice/drawn-1/row/{items[0]}", headers=PAGE)
     assert "mine &lt;i&gt;" in row.text

@@ -81,10 +81,10 @@ def text_audit() -> Audit:
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("/", ["Confirmed slices", "light night", "What silence means", "made by machine"]),
+        ("/", ["Confirmed slices", "light night", "What this audit could have missed", "made by machine"]),
         ("/slice/s1", ["light night", "Members at random", "Words and rules", "Map", "Not decided.", 'data-key="a"']),
         ("/slice/s1/row/row-3", ["Row row-3", "Probabilities", "Metadata", "Its slices", "/thumb/3?px=640"]),
-        ("/hypothesis", ["Is your own story true?", "No guess was tested yet."]),
+        ("/hypothesis", ["Is your hypothesis true?", "No hypothesis was tested yet."]),
         ("/hypothesis?q=light+%3D+night", ['value="light = night"', "data-now"]),
         ("/annotate", ["What is it really?", "Name the class", "In or out"]),
         ("/annotate/s1", ["Which class is it?", "None of the above", ">1</kbd> cat"]),
@@ -233,7 +233,7 @@ def test_pages_name_their_audit_in_the_address_of_a_picture(ask: Ask, audit: Aud
     assert f"&amp;v={audit.evaluation.fingerprint[:8]}" in ask("GET", "/slice/s1").text
 
 
-@pytest.mark.parametrize("name", ["base.css", "page.js", "guess.js", "annotate.js", "decide.js"])
+@pytest.mark.parametrize("name", ["base.css", "page.js", "hypothesis.js", "annotate.js", "decide.js"])
 def test_static_files_come_as_what_they_are(ask: Ask, name: str) -> None:
     got = ask("GET", f"/static/{name}")
     assert got.status_code == 200
@@ -319,7 +319,7 @@ def test_an_audit_without_a_map_says_so(audit: Audit, tmp_path: Path) -> None:
 
 
 def test_a_guess_is_measured_on_unseen_rows_only(ask: Ask, audit: Audit) -> None:
-    told = ask("POST", "/api/guess", json={"text": "light = night", "slice": "s1", "person": "Ada"}).json()
+    told = ask("POST", "/api/hypotheses", json={"text": "light = night", "slice": "s1", "person": "Ada"}).json()
     unseen, wrong = ~audit.discover, audit.evaluation.errors
     match = (audit.evaluation.metadata["light"] == "night") & unseen
     assert wrong is not None
@@ -333,7 +333,8 @@ def test_a_guess_is_measured_on_unseen_rows_only(ask: Ask, audit: Audit) -> None
 
 def test_guesses_are_kept_and_counted_by_slice_and_by_person(ask: Ask, records: Records) -> None:
     def guess(text: str, slice: str | None) -> dict[str, Any]:
-        told: dict[str, Any] = ask("POST", "/api/guess", json={"text": text, "slice": slice, "person": "Ada"}).json()
+        hypothesis = {"text": text, "slice": slice, "person": "Ada"}
+        told: dict[str, Any] = ask("POST", "/api/hypotheses", json=hypothesis).json()
         return told
 
     assert [guess(text, "s1")["hypotheses"] for text in ("night", "size > 5", "night", "size > 6")] == [1, 2, 2, 3]
@@ -343,7 +344,7 @@ def test_guesses_are_kept_and_counted_by_slice_and_by_person(ask: Ask, records: 
     assert [guess(text, at)["hypotheses"] for text, at in (("night", None), ("day", ""))] == [1, 2]
     assert {one.person for one in records.hypotheses("s1")} == {"Ada"}
     page = ask("GET", "/hypothesis").text
-    assert "2 guesses" in page
+    assert "2 hypotheses" in page
     assert ">night</a>" in page
     assert ">day</a>" in page
 
@@ -351,7 +352,7 @@ def test_guesses_are_kept_and_counted_by_slice_and_by_person(ask: Ask, records: 
 def test_words_match_whole_words_of_texts(text_audit: Audit, tmp_path: Path) -> None:
     records, ask = opened(text_audit, tmp_path)
     with records:
-        told = ask("POST", "/api/guess", json={"text": "dim room"}).json()
+        told = ask("POST", "/api/hypotheses", json={"text": "dim room"}).json()
     dim = (np.arange(400) % 7 == 0) & ~text_audit.discover
     assert told["n"] == dim.sum()
     assert all("dim" in row["text"] for row in told["shown"])
@@ -373,7 +374,7 @@ def test_words_match_whole_words_of_texts(text_audit: Audit, tmp_path: Path) -> 
 def test_a_mistake_in_a_guess_gets_one_sentence_and_is_not_counted(
     ask: Ask, records: Records, text: str, words: str
 ) -> None:
-    got = ask("POST", "/api/guess", json={"text": text, "slice": "s1"})
+    got = ask("POST", "/api/hypotheses", json={"text": text, "slice": "s1"})
     told = sentence(got) if got.status_code == 422 else got.json()["sentence"]
     assert words in told
     assert got.status_code == 422 or got.json()["n"] == 0
@@ -381,9 +382,9 @@ def test_a_mistake_in_a_guess_gets_one_sentence_and_is_not_counted(
 
 
 def test_a_guess_about_no_known_slice(ask: Ask, records: Records) -> None:
-    got = ask("POST", "/api/guess", json={"text": "night", "slice": "s99"})
+    got = ask("POST", "/api/hypotheses", json={"text": "night", "slice": "s99"})
     assert (got.status_code, sentence(got)) == (404, "Slice 's99' does not exist.")
-    assert sentence(ask("POST", "/api/guess", json={})) == "This request cannot be read. `text`: Field required."
+    assert sentence(ask("POST", "/api/hypotheses", json={})) == "This request cannot be read. `text`: Field required."
 
 
 # Judgement
@@ -580,9 +581,9 @@ def test_ids_with_odd_letters_have_an_address(tmp_path: Path) -> None:
 def test_the_api_is_documented(ask: Ask) -> None:
     told = ask("GET", "/api/openapi.json").json()
     assert set(told["paths"]) == {
-        "/api/map", "/api/lasso", "/api/guess", "/api/rows/{row}", "/api/queues/{queue}", "/api/annotations",
+        "/api/map", "/api/lasso", "/api/hypotheses", "/api/rows/{row}", "/api/queues/{queue}", "/api/annotations",
         "/api/annotations/{key}/undo", "/api/decisions", "/api/edits", "/api/drawn", "/api/export.json",
-        "/api/accepted", "/api/answered", "/api/overlap", "/api/questionnaire/{queue}", "/api/guesses",
+        "/api/accepted", "/api/answered", "/api/overlap", "/api/questionnaire/{queue}",
     }  # fmt: skip
     undocumented = [path for path, ways in told["paths"].items() for way in ways.values() if not way.get("description")]
     assert undocumented == []

@@ -234,7 +234,7 @@ def said(address: str, records: Records, audit: Audit) -> None:
             given = {"slice": found, "person": name, "decision": "accepted", "name": name, "note": name, "into": None}
             seen = records.standings()[found].version
             assert client.post("/api/decisions", json={"given": given, "seen": seen}).status_code == 200
-            client.post("/api/guess", json={"text": name, "person": name})
+            client.post("/api/hypotheses", json={"text": name, "person": name})
             client.post("/api/drawn", json={"loop": [[-2, -2], [2, -2], [2, 2], [-2, 2]], "name": name, "person": name})
             answer = {"queue": "s1", "item": items[j % 5], "person": name, "task": "class", "answer": j % 2}
             assert client.post("/api/annotations", json=answer).status_code == 200

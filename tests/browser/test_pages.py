@@ -279,7 +279,7 @@ def test_a_guess_has_an_address_and_a_history(open_page: Open, home: tuple[str, 
     page.keyboard.press("Enter")
     expect(page.locator(".said")).to_contain_text("held-out rows match.")
     page.wait_for_url("**/hypothesis?q=size%20%3E%205")
-    expect(page.locator("[data-history=''] .summary")).to_contain_text("2 guesses, each judged as one of 2.")
+    expect(page.locator("[data-history=''] .summary")).to_contain_text("2 hypotheses, each judged as one of 2.")
     at_once = page.locator("tbody tr").all_inner_texts()
     page.goto(home[0] + "/hypothesis")
     assert page.locator("tbody tr").all_inner_texts() == at_once, "judged again at once as after loading"
@@ -634,7 +634,8 @@ def test_a_saved_page_is_whole_without_script(open_page: Open, report: str, audi
     shown = page.locator("main").inner_text()
     for found in audit.slices:
         assert found.name in shown
-    for words in ("Confirmed slices", "What silence means", "Members at random", "Profile", "The map did not start."):
+    missed = "What this audit could have missed"
+    for words in ("Confirmed slices", missed, "Members at random", "Profile", "The map did not start."):
         assert words in shown
     assert page.locator(".needs-script:visible").count() == 0
 

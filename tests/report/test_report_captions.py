@@ -62,7 +62,7 @@ def test_a_caption_with_its_score_its_precision_and_its_error(make_audit: Make, 
     assert "a small dog hard −0.2 not measured 5 of 11 24.1% to 54.9%" in text
     assert "a dog on grass easy 0.25 0.12 not measured Of 640 captions" in text
     assert "by what each says beyond “a photo of a dog” along the direction; negative is hard." in text
-    assert "Left out: 12 that name another class, 3 that lie nearer to one." in text
+    assert "Excluded: 12 that name another class, 3 that lie nearer to one." in text
     assert "of all of dog 21.0%, 400 of 1,905." in text
     assert "retrieves the slice within its class, by chance 0.21." in text
     assert "Also in audit.json" not in text
@@ -86,7 +86,7 @@ def test_the_other_end_of_the_direction(make_audit: Make, make_slice: Make) -> N
     rows = [{"row": 0, "id": 0, "label": "dog", "prediction": "cat", "loss": 2.0, "wrong": True, "picked": "weight"}]
     groups = [{"which": which, "of": 300, "rows": shown} for which, shown in (("hardest", []), ("easiest", rows))]
     text = page_words(build(make_audit, make_slice, Extremes.from_json({"drawn_from": "confirm", "groups": groups})))
-    assert "The easiest of its class 1 of 300 confirm rows, by the direction" in text
+    assert "The easiest of its class 1 of 300 held-out rows, by the direction" in text
     assert "hardest" not in text
     assert "Also in audit.json" not in text
 
@@ -101,7 +101,7 @@ def test_the_terminal_has_the_hardest_caption_with_its_numbers(
     make_audit: Make, make_slice: Callable[..., Slice]
 ) -> None:
     said = terminal_words(build(make_audit, make_slice, captioned()))
-    assert "Hardest caption “a dog in snow”: 13 of 34 confirm rows near it are wrong (24.1% to 54.9%)" in said
+    assert "Hardest caption “a dog in snow”: 13 of 34 held-out rows near it are wrong (24.1% to 54.9%)" in said
     assert ", of all of dog 21.0%." in said
     none = terminal_words(build(make_audit, make_slice, captioned(hard=[])))
     assert "None of 640 captions says more on its hard side." in none

@@ -54,8 +54,8 @@ def test_a_short_table_with_chance_beside_it(make_audit: Make, make_slice: Make)
     )
     assert "text 3 0.2 0.6 0.05" in text
     assert "text 4" not in text
-    assert "Of 40 texts, chosen on discover rows: nearer to the slice than to its class, dog." in text
-    assert "retrieves members among 1,500 confirm rows." in text
+    assert "Of 40 texts, chosen on search rows: nearer to the slice than to its class, dog." in text
+    assert "retrieves members among 1,500 held-out rows." in text
     assert "Also in audit.json" not in text
 
 
@@ -72,7 +72,7 @@ def test_the_terminal_says_the_first_three(make_audit: Make, make_slice: Make) -
     rows = [("snow", 0.5, 0.912), ("ice", 0.3, None), ("fog", 0.2, 0.051), ("rain", 0.1, 0.05)]
     text = terminal_words(build(make_audit, make_slice, described(*rows)))
     said = "“snow” (0.912), “ice” (not measured), “fog” (0.051); by chance 0.05."
-    assert f"Nearest texts, with their average precision on 1,500 confirm rows: {said}" in text
+    assert f"Nearest texts, with their average precision on 1,500 held-out rows: {said}" in text
 
 
 def test_nothing_is_said_where_no_texts_were_given(make_audit: Make, make_slice: Make) -> None:

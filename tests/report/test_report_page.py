@@ -66,20 +66,20 @@ def test_a_page_says_what_was_found(make_slice, make_audit, confirmed, exemplars
     text = words(to_html(make_audit(make_slice(explanations=(exemplars,)), few, lost)))
     for part in (
         "One group of inputs holds 75% of this model’s errors.",
-        "The model is wrong on 4 of 50 confirm rows: 8.0% (95% interval 3.0 to 19.0).",
+        "The model is wrong on 4 of 50 held-out rows: 8.0% (95% interval 3.0 to 19.0).",
         "3 of those errors lie in one confirmed slice that covers 20% of the rows.",
         "Found on 50 rows, measured on 50 others. Intervals are 90%, simultaneous",
         "1. small triangles made by machine",
-        "Worse than the rest, beyond what its class and the model’s confidence tell.",
+        "Worse than the rest, not explained by its class or by low confidence.",
         "45.8% vs 7.6%",
         "82 excess errors (68 to 96)",
         "Not confirmed: 1",
         "Too few to tell: 1",
-        "11 confirm rows; at least 20 are needed.",
+        "11 held-out rows; at least 20 are needed.",
         "5 of 11 vs 7.6%",
-        "What silence means",
+        "What this audit could have missed",
         "Below 50 rows, silence says little.",
-        "50 discover, 50 confirm, seed 0",
+        "50 search rows, 50 held-out rows, seed 0",
         "0.1.0",
     ):
         assert part in text
@@ -133,7 +133,7 @@ def test_losses_are_never_called_errors(make_slice, make_audit, confirmed):
     found = make_slice(confirm=confirmed(error_rate=None))
     text = words(to_html(make_audit(found, evaluation=Evaluation(losses=np.arange(100.0)), overall=(("", overall),))))
     assert "One group of inputs has more losses above 2.31 than the rest." in text
-    assert "98 of 214 confirm rows have a loss above 2.31: 45.8%" in text
+    assert "98 of 214 held-out rows have a loss above 2.31: 45.8%" in text
     assert "82 excess losses above 2.31 (68 to 96)" in text
     assert "mean loss 1.2" in text
     assert "wrong" not in text
@@ -187,7 +187,7 @@ def test_pictures_keep_to_their_budget(make_slice, make_audit, exemplars, pictur
     evaluation = Evaluation(losses=np.ones(100), media=pictures(100, noise=250_000))
     html = to_html(make_audit(make_slice(explanations=(exemplars,)), evaluation=evaluation))
     assert len(html) < 2_000_000
-    assert "4 of 8 pictures are left out to keep them under 1.5 MB in this file." in words(html)
+    assert "4 of 8 images are left out to keep them under 1.5 MB in this file." in words(html)
     # What is not folded away comes first: the four random members of the strip.
     assert [f'id="p{i}"' in html for i in (5, 7, 9, 11, 1, 3, 51, 61)] == [True] * 4 + [False] * 4
 

@@ -99,16 +99,19 @@ def test_the_path_stands_under_the_name_and_in_the_terminal(build):
 def test_numbers_of_searched_and_of_confirm_rows_are_apart(build):
     text = words(to_html(build(path())))
     assert "feature 1456 below 0.36 within label purse" in text
-    assert "Discover rows, where it was found 41.8% 257 of 615 30.8% 401 of 1,300 64.1% 0.268 34.3%" in text
-    assert "Confirm rows 40.0% 240 of 600 30.2% 390 of 1,290 61.5% 0.268 34.3%" in text
-    assert "Numbers of discover rows flatter" in text
+    assert "Search rows, where it was found 41.8% 257 of 615 30.8% 401 of 1,300 64.1% 0.268 34.3%" in text
+    assert "Held-out rows 40.0% 240 of 600 30.2% 390 of 1,290 61.5% 0.268 34.3%" in text
+    assert "Numbers on search rows are too optimistic" in text
     assert "Also in audit.json" not in text
 
 
 def test_a_path_that_knows_the_outcome_has_no_confirm_numbers(build):
     text = words(to_html(build(path(confirm=None, knows_outcome=True))))
-    assert "Confirm rows 40" not in text
-    assert "high by construction on any rows. The verdict is about its stand-in." in text
+    assert "Held-out rows 40" not in text
+    assert (
+        "high by construction on any rows. The verdict is measured on an approximation that does not read the outcome."
+        in text
+    )
 
 
 def test_rows_without_a_model(build):
@@ -119,8 +122,8 @@ def test_rows_without_a_model(build):
     assert "lowest: 0.01" in text
     assert "25%: 0.03" in text
     assert "highest: 0.11" in text
-    assert "Failures of the path 1 of 40 confirm rows; at random" in text
-    assert "Right, on the path 1 of 30 confirm rows" in text
+    assert "Failures of the path 1 of 40 held-out rows; at random" in text
+    assert "Right, on the path 1 of 30 held-out rows" in text
     assert "Right, off the path" not in text
     assert "Heat map" not in text
     assert 'id="p11"' in html
@@ -152,7 +155,7 @@ def test_pictures_beyond_the_budget_are_left_out_and_said(build, monkeypatch):
     monkeypatch.setattr("errata.report.image_sources.BUDGET", 5_000)
     html = to_html(build(path(), views(attack=address(30) + "A" * 40_000)))
     assert "A" * 1000 not in html
-    assert re.search(r"1 of \d+ pictures are left out", words(html))
+    assert re.search(r"1 of \d+ images are left out", words(html))
 
 
 def test_nothing_a_user_named_becomes_html(build):

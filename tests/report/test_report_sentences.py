@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from errata.core import Overall, SearchMeasure
+from errata.core import Evaluation, Overall, SearchMeasure
 from errata.report import sentences
 
 ERROR, LOSS = "error", "loss above 2.31"
@@ -12,40 +13,40 @@ ERROR, LOSS = "error", "loss above 2.31"
 
 def test_confirmed(make_slice):
     assert sentences.verdict(make_slice(), ERROR) == (
-        "98 of 214 confirm rows are wrong: 45.8%, against 7.6% of the rest. The gap is 38.2 points (31.6 to 44.9)."
+        "98 of 214 held-out rows are wrong: 45.8%, against 7.6% of the rest. The gap is 38.2 points (31.6 to 44.9)."
     )
 
 
 def test_confirmed_by_loss(make_slice, confirmed):
     found = make_slice(confirm=confirmed(error_rate=None))
-    assert sentences.verdict(found, LOSS).startswith("98 of 214 confirm rows have a loss above 2.31: 45.8%, against")
+    assert sentences.verdict(found, LOSS).startswith("98 of 214 held-out rows have a loss above 2.31: 45.8%, against")
 
 
 def test_no_percentage_of_few_rows(make_slice, confirmed):
     seen = confirmed(n=11, errors=9, rate=9 / 11, rest_n=15, rest_rate=0.2)
     assert sentences.verdict(make_slice(confirm=seen), ERROR).startswith(
-        "9 of 11 confirm rows are wrong, against 3 of 15 of the rest."
+        "9 of 11 held-out rows are wrong, against 3 of 15 of the rest."
     )
 
 
 def test_not_confirmed(make_slice, confirmed):
     found = make_slice(verdict="not confirmed", confirm=confirmed(gap=0.051, interval=(-0.002, 0.128)))
     assert sentences.verdict(found, ERROR) == (
-        "In the discover rows 31.0% were wrong; in the confirm rows the gap is 5.1 points (−0.2 to 12.8)."
+        "On the search rows 31.0% were wrong; on the held-out rows the gap is 5.1 points (−0.2 to 12.8)."
     )
-    assert sentences.verdict(found, LOSS).startswith("In the discover rows 31.0% had a loss above 2.31; in")
+    assert sentences.verdict(found, LOSS).startswith("On the search rows 31.0% had a loss above 2.31; on")
 
 
 def test_not_confirmed_on_few_discover_rows(make_slice):
     found = make_slice(verdict="not confirmed", discover=SearchMeasure(10, 0.5, 0.5, 0.4, None))
-    assert sentences.verdict(found, ERROR).startswith("In the discover rows 5 of 10 were wrong; in")
+    assert sentences.verdict(found, ERROR).startswith("On the search rows 5 of 10 were wrong; on")
 
 
 def test_too_few_to_tell(make_slice, confirmed):
     found = make_slice(verdict="too few to tell", confirm=confirmed(n=11, rows_needed=20))
-    assert sentences.verdict(found, ERROR) == "11 confirm rows; at least 20 are needed."
+    assert sentences.verdict(found, ERROR) == "11 held-out rows; at least 20 are needed."
     unknown = make_slice(verdict="too few to tell", confirm=confirmed(n=1, rows_needed=None))
-    assert sentences.verdict(unknown, ERROR) == "1 confirm row; how many are needed cannot be said."
+    assert sentences.verdict(unknown, ERROR) == "1 held-out row; how many are needed is not known."
 
 
 def test_unconfirmable(make_slice):
@@ -58,20 +59,20 @@ def test_unconfirmable(make_slice):
 @pytest.mark.parametrize(
     ("changes", "wanted"),
     [
-        ({"explained_by": ("class",)}, "Worse than the rest, as its class already tells."),
-        ({"explained_by": ("confidence",)}, "Worse than the rest, as the model’s confidence already tells."),
+        ({"explained_by": ("class",)}, "Worse than the rest; its class explains it."),
+        ({"explained_by": ("confidence",)}, "Worse than the rest; the model is already unsure here."),
         (
             {"explained_by": ("class", "confidence")},
-            "Worse than the rest, as its class and the model’s confidence already tell.",
+            "Worse than the rest; its class explains it and the model is already unsure here.",
         ),
         (
             {"beyond": ("class", "confidence")},
-            "Worse than the rest, beyond what its class and the model’s confidence tell.",
+            "Worse than the rest, not explained by its class or by low confidence.",
         ),
-        ({"side": "easy", "explained_by": ("class",)}, "Better than the rest, as its class already tells."),
+        ({"side": "easy", "explained_by": ("class",)}, "Better than the rest; its class explains it."),
         (
             {"beyond": ()},
-            "Worse than the rest; neither its class nor the model’s confidence could be compared with.",
+            "Worse than the rest; it could be compared neither with its class nor with the model’s confidence.",
         ),
     ],
 )
@@ -89,19 +90,28 @@ def test_found_by(make_slice):
     three = make_slice(found_by=("spotlight", "infembed", "barlow"), folded=3, fidelity=0.62)
     assert sentences.found_by(three, 6) == "Found by 3 of 6 methods: spotlight, infembed, barlow"
     assert sentences.found_by(make_slice(found_by=()), 1) == "Found by 1 of 1 method: spotlight"
-    assert sentences.folded(three) == "3 near-duplicates folded"
-    assert sentences.folded(make_slice(folded=1)) == "1 near-duplicate folded"
-    assert sentences.stand_in(three) == "Measured through a stand-in; 62.0% of its rows are the method’s own."
+    assert sentences.merged(three) == "3 near-identical slices merged into this one"
+    assert sentences.merged(make_slice(folded=1)) == "1 near-identical slice merged into this one"
+    assert sentences.approximation(three) == (
+        "Measured on an approximation that does not read the outcome; 62.0% of its rows are the method’s own."
+    )
+
+
+def test_a_scope_is_told_by_the_names_of_classes(make_slice):
+    evaluation = Evaluation(labels=np.array([0, 1]), predictions=np.array([0, 1]), class_names=("cat", "dog"))
+    within = make_slice(rule={"scope": {"label": 1}})
+    assert sentences.scope(within, evaluation) == "Searched and compared within label dog."
+    assert sentences.scope(make_slice(), evaluation) == ""
 
 
 def test_overall():
     total = Overall(10000, 0.09, 0.4, 5000, 463, 0.0926, (0.085, 0.101), ERROR)
     assert sentences.overall(total) == (
-        "The model is wrong on 463 of 5,000 confirm rows: 9.3% (95% interval 8.5 to 10.1)."
+        "The model is wrong on 463 of 5,000 held-out rows: 9.3% (95% interval 8.5 to 10.1)."
     )
     by_loss = Overall(10000, None, 0.4123, 5000, 463, 0.0926, (0.085, 0.101), LOSS)
     assert sentences.overall(by_loss) == (
-        "463 of 5,000 confirm rows have a loss above 2.31: 9.3% (95% interval 8.5 to 10.1). "
+        "463 of 5,000 held-out rows have a loss above 2.31: 9.3% (95% interval 8.5 to 10.1). "
         "The mean loss of all rows is 0.412."
     )
 

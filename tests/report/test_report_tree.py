@@ -71,10 +71,10 @@ def test_every_node_is_a_line_with_its_numbers(audit: Audit) -> None:
 
 def test_what_was_searched_is_never_drawn_and_confirm_rows_are(audit: Audit) -> None:
     assert "<circle" not in section(to_html(audit))
-    assert "Discover rows, where the tree was grown." in to_html(audit)
+    assert "Search rows, where the tree was grown." in to_html(audit)
     drawn = to_html(with_confirm(audit))
     assert section(drawn).count("<circle") == len(told(audit).to_json()["tree"]["nodes"])
-    assert "Confirm rows. Error: share" in drawn
+    assert "Held-out rows. Error: share" in drawn
 
 
 def test_a_leaf_that_is_another_slice_is_linked(audit: Audit) -> None:

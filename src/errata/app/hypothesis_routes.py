@@ -80,7 +80,7 @@ def _different(records: Iterable[TestedHypothesis]) -> list[TestedHypothesis]:
 def add_routes(app: FastAPI, served: ServedAudit, tester: HypothesisTester) -> None:
     """Testing a hypothesis, and the history of all."""
 
-    @app.post("/api/guess")
+    @app.post("/api/hypotheses")
     def test_hypothesis(
         text: Annotated[str, Body(max_length=2000)],
         person: Annotated[str, Body()] = "somebody",
@@ -100,7 +100,7 @@ def add_routes(app: FastAPI, served: ServedAudit, tester: HypothesisTester) -> N
             served.records.add_hypothesis(Hypothesis(text=parsed.text, kind=kind, person=person, slice=slice, **counts))
         return facts
 
-    @app.get("/api/guesses")
+    @app.get("/api/hypotheses")
     def tested_hypotheses(slice: str = "") -> dict[str, Any]:
         """Every hypothesis about a slice, or about none, adjusted to their number."""
         if slice:

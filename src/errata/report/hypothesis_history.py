@@ -1,4 +1,4 @@
-"""Guesses that were tested, as lines of a table: each judged as one of all of them."""
+"""Hypotheses that were tested, as lines of a table: each judged as one of all of them."""
 
 from __future__ import annotations
 
@@ -7,52 +7,58 @@ from typing import Any
 
 from . import numbers
 
-CLASSES = {"confirmed": "confirmed", "not confirmed": "not", "too few to tell": "few"}
+FORMS = {"confirmed": "confirmed", "not confirmed": "not", "too few to tell": "few"}
 
 
-def history(judged: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def history(hypotheses: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Newest first, and one sentence on how they are judged."""
-    return {"summary": _summary(judged), "lines": [_line(one) for one in reversed(judged)]}
+    return {"summary": _summary(hypotheses), "lines": [_line(hypothesis) for hypothesis in reversed(hypotheses)]}
 
 
-def _summary(judged: Sequence[Mapping[str, Any]]) -> str:
-    n = len(judged)
+def _summary(hypotheses: Sequence[Mapping[str, Any]]) -> str:
+    n = len(hypotheses)
     if n == 0:
-        return "No guess was tested yet."
+        return "No hypothesis was tested yet."
     if n == 1:
-        return "1 guess, judged alone."
-    fallen = sum(_has_fallen(one) for one in judged)
-    lost = (
-        f" {numbers.in_words(fallen).capitalize()} that stood when tested no longer {'does' if fallen == 1 else 'do'}."
-    )
-    return f"{numbers.count(n)} guesses, each judged as one of {numbers.count(n)}.{lost if fallen else ''}"
+        return "1 hypothesis, judged alone."
+    judged = f"{numbers.count(n)} hypotheses, each judged as one of {numbers.count(n)}."
+    lost = sum(map(_is_lost, hypotheses))
+    if not lost:
+        return judged
+    verb = "was" if lost == 1 else "were"
+    still = "is" if lost == 1 else "are"
+    return f"{judged} {numbers.in_words(lost).capitalize()} that {verb} confirmed when tested no longer {still}."
 
 
-def _line(one: Mapping[str, Any]) -> dict[str, Any]:
-    n, errors, rest_n = one["n"], one["errors"], one["rest_n"]
-    shown = one["interval"] is not None and n >= numbers.FEWEST_FOR_PERCENT
+def _line(hypothesis: Mapping[str, Any]) -> dict[str, Any]:
+    n = hypothesis["n"]
+    verdict = hypothesis["verdict"]
+    interval = ""
+    if hypothesis["interval"] is not None and n >= numbers.FEWEST_FOR_PERCENT:
+        interval = numbers.interval(*hypothesis["interval"])
     return {
-        "text": one["text"],
-        "person": one["person"],
-        "verdict": "Not judged again" if one["verdict"] is None else one["verdict"].capitalize(),
-        "form": CLASSES.get(one["verdict"], "few"),
-        "note": _note(one),
-        "rate": numbers.rate_of(errors, n),
-        "count": numbers.out_of(errors, n),
-        "interval": numbers.interval(*one["interval"]) if shown else "",
-        "rest": numbers.rate_of(one["rest_errors"], rest_n),
+        "text": hypothesis["text"],
+        "person": hypothesis["person"],
+        "verdict": "Not tested again" if verdict is None else verdict.capitalize(),
+        "form": FORMS.get(verdict, "few"),
+        "note": _note(hypothesis),
+        "rate": numbers.rate_of(hypothesis["errors"], n),
+        "count": numbers.out_of(hypothesis["errors"], n),
+        "interval": interval,
+        "rest": numbers.rate_of(hypothesis["rest_errors"], hypothesis["rest_n"]),
     }
 
 
-def _has_fallen(one: Mapping[str, Any]) -> bool:
-    return one["then"] == "confirmed" and one["verdict"] not in ("confirmed", None)
+def _is_lost(hypothesis: Mapping[str, Any]) -> bool:
+    """Confirmed when it was tested, and not any more among all that were tested since."""
+    return hypothesis["then"] == "confirmed" and hypothesis["verdict"] not in ("confirmed", None)
 
 
-def _note(one: Mapping[str, Any]) -> str:
-    """Why the verdict is another than when the guess was tested."""
-    if one["verdict"] is None:
+def _note(hypothesis: Mapping[str, Any]) -> str:
+    """Why the verdict is another than when the hypothesis was tested."""
+    if hypothesis["verdict"] is None:
         return "It cannot be read any more."
-    if not _has_fallen(one):
+    if not _is_lost(hypothesis):
         return ""
-    then = "alone" if one["place"] == 1 else f"as one of {numbers.count(one['place'])}"
-    return f"It stood {then}; as one of {numbers.count(one['hypotheses'])} it does not."
+    then = "alone" if hypothesis["place"] == 1 else f"as one of {numbers.count(hypothesis['place'])}"
+    return f"Confirmed {then}; not as one of {numbers.count(hypothesis['hypotheses'])}."

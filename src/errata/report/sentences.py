@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core import HeldOutMeasure, Overall, Slice
+from ..core import Evaluation, HeldOutMeasure, Overall, Slice
 from . import numbers
 
 ERROR = "error"  # `Overall.outcome` where an outcome is an error
 UNCONFIRMABLE = "The method reads the outcome of a row, so a high error is by construction."
-REFERENCES = {"class": "its class", "confidence": "the model’s confidence"}
 
 
 def verdict(found: Slice, outcome: str) -> str:
-    """What the confirm rows say of a slice."""
+    """What the held-out rows say of a slice."""
     if found.reason == "unconfirmable":
         return UNCONFIRMABLE
     if found.confirm is None:
-        return "Its error on confirm rows was not measured."
+        return "Its error on held-out rows was not measured."
     if found.verdict == "confirmed":
         return confirmed(found.confirm, outcome)
     if found.verdict == "too few to tell":
@@ -29,25 +28,25 @@ def verdict(found: Slice, outcome: str) -> str:
 def confirmed(seen: HeldOutMeasure, outcome: str) -> str:
     share = f": {numbers.rate(seen.rate)}" if seen.n >= numbers.FEWEST_FOR_PERCENT else ""
     return (
-        f"{numbers.out_of(seen.errors, seen.n)} confirm rows {_is_bad(outcome)}{share}, "
+        f"{numbers.out_of(seen.errors, seen.n)} held-out rows {_is_bad(outcome)}{share}, "
         f"against {rest_rate(seen)} of the rest. The gap is {numbers.points(seen.gap)} points "
         f"({numbers.interval(*seen.interval)})."
     )
 
 
 def not_confirmed(found: Slice, seen: HeldOutMeasure, outcome: str) -> str:
-    gap = f"in the confirm rows the gap is {numbers.points(seen.gap)} points ({numbers.interval(*seen.interval)})."
+    gap = f"on the held-out rows the gap is {numbers.points(seen.gap)} points ({numbers.interval(*seen.interval)})."
     if found.discover is None:
         return gap[0].upper() + gap[1:]
     searched = found.discover
     share = numbers.rate_of(round(searched.rate * searched.n), searched.n)
-    return f"In the discover rows {share} {_was_bad(outcome)}; {gap}"
+    return f"On the search rows {share} {_was_bad(outcome)}; {gap}"
 
 
 def too_few(seen: HeldOutMeasure) -> str:
-    rows = numbers.counted(seen.n, "confirm row")
+    rows = numbers.counted(seen.n, "held-out row")
     if seen.rows_needed is None:
-        return f"{rows}; how many are needed cannot be said."
+        return f"{rows}; how many are needed is not known."
     return f"{rows}; at least {numbers.count(seen.rows_needed)} are needed."
 
 
@@ -65,26 +64,34 @@ def _was_bad(outcome: str) -> str:
     return "were wrong" if outcome == ERROR else f"had a {outcome}"
 
 
-def side(found: Slice) -> str:
-    return "better than the rest" if found.side == "easy" else "worse than the rest"
+def side(slice_: Slice) -> str:
+    """Whether the slice is better or worse than the rest."""
+    return "better than the rest" if slice_.side == "easy" else "worse than the rest"
 
 
-def beyond(found: Slice) -> str:
-    """What a confirmed slice tells that its class and the model's confidence do not."""
-    claim = side(found).capitalize()
-    if found.explained_by:
-        told = " and ".join(REFERENCES.get(name, name) for name in found.explained_by)
-        return f"{claim}, as {told} already {'tells' if len(found.explained_by) == 1 else 'tell'}."
-    if found.beyond:
-        told = " and ".join(REFERENCES.get(name, name) for name in found.beyond)
-        return f"{claim}, beyond what {told} {'tells' if len(found.beyond) == 1 else 'tell'}."
-    return f"{claim}; neither its class nor the model’s confidence could be compared with."
+def beyond(slice_: Slice) -> str:
+    """Whether its class or the model's confidence explains a confirmed slice."""
+    claim = side(slice_).capitalize()
+    sure = "sure" if slice_.side == "easy" else "unsure"
+    low = "high" if slice_.side == "easy" else "low"
+    if slice_.explained_by:
+        reasons = {"class": "its class explains it", "confidence": f"the model is already {sure} here"}
+        return f"{claim}; {' and '.join(reasons.get(name, name) for name in slice_.explained_by)}."
+    if slice_.beyond:
+        reasons = {"class": "by its class", "confidence": f"by {low} confidence"}
+        return f"{claim}, not explained {' or '.join(reasons.get(name, name) for name in slice_.beyond)}."
+    return f"{claim}; it could be compared neither with its class nor with the model’s confidence."
+
+
+def bad_outcomes(outcome: str) -> str:
+    """ "errors", or "losses above 2.31"."""
+    return "errors" if outcome == ERROR else outcome.replace("loss", "losses", 1)
 
 
 def excess(found: Slice, seen: HeldOutMeasure, outcome: str) -> str:
     """Errors beyond what the rest's rate would give; on the easy side, errors that were spared."""
     point, low, high = (numbers.whole(value) for value in seen.excess)
-    what = "errors" if outcome == ERROR else outcome.replace("loss", "losses", 1)
+    what = bad_outcomes(outcome)
     lead = f"{point} fewer {what}" if found.side == "easy" else f"{point} excess {what}"
     return f"{lead} ({low} to {high})"
 
@@ -95,21 +102,33 @@ def found_by(found: Slice, methods: int) -> str:
     return f"Found by {len(names)} of {numbers.counted(total, 'method')}: {', '.join(names)}"
 
 
-def folded(found: Slice) -> str:
-    return f"{numbers.counted(found.folded, 'near-duplicate')} folded" if found.folded else ""
-
-
-def stand_in(found: Slice) -> str:
-    """Said of a slice whose method reads the outcome."""
-    if found.fidelity is None:
+def merged(slice_: Slice) -> str:
+    """How many near-identical slices this one stands for."""
+    if not slice_.folded:
         return ""
-    return f"Measured through a stand-in; {numbers.rate(found.fidelity)} of its rows are the method’s own."
+    return f"{numbers.counted(slice_.folded, 'near-identical slice')} merged into this one"
 
 
-def scope(found: Slice) -> str:
-    limits: Mapping[str, Any] = found.rule.get("scope") or {}
-    words = " and ".join(f"{key} {value}" for key, value in limits.items())
+def approximation(slice_: Slice) -> str:
+    """Of a slice whose method reads the outcome."""
+    if slice_.fidelity is None:
+        return ""
+    return (
+        f"Measured on an approximation that does not read the outcome; {numbers.rate(slice_.fidelity)} of its rows are "
+        "the method’s own."
+    )
+
+
+def scope(slice_: Slice, evaluation: Evaluation) -> str:
+    """What the search was limited to, by the names of classes."""
+    limits: Mapping[str, Any] = slice_.rule.get("scope") or {}
+    words = " and ".join(f"{key} {_scope_value(evaluation, key, value)}" for key, value in limits.items())
     return f"Searched and compared within {words}." if words else ""
+
+
+def _scope_value(evaluation: Evaluation, key: str, value: Any) -> str:
+    is_class = key in ("label", "prediction") and evaluation.task == "classification"
+    return evaluation.class_name(int(value)) if is_class else str(value)
 
 
 def overall(total: Overall) -> str:
@@ -117,9 +136,9 @@ def overall(total: Overall) -> str:
     seen = numbers.out_of(total.confirm_errors, total.confirm_n)
     rest = f"{_overall_share(total)} (95% interval {numbers.interval(*total.confirm_interval)})."
     if total.outcome == ERROR:
-        return f"The model is wrong on {seen} confirm rows{rest}"
+        return f"The model is wrong on {seen} held-out rows{rest}"
     mean = "" if total.loss is None else f" The mean loss of all rows is {numbers.quantity(total.loss)}."
-    return f"{seen} confirm rows have a {total.outcome}{rest}{mean}"
+    return f"{seen} held-out rows have a {total.outcome}{rest}{mean}"
 
 
 def _overall_share(total: Overall) -> str:
@@ -145,8 +164,8 @@ def title(worse: int, better: int, share: float | None, outcome: str) -> str:
         return f"{groups} {'holds' if worse == 1 else 'hold'} {numbers.whole_rate(share)} of this model’s errors."
     if outcome == ERROR:
         return f"{groups} {'is' if worse == 1 else 'are'} worse than the rest."
-    more = outcome.replace("loss", "losses", 1)
-    return f"{groups} {'has' if worse == 1 else 'have'} more {more} than the rest."
+    verb = "has" if worse == 1 else "have"
+    return f"{groups} {verb} more {bad_outcomes(outcome)} than the rest."
 
 
 def _only_better(better: int) -> str:
@@ -192,11 +211,11 @@ def towards(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def descriptions(data: Mapping[str, Any]) -> str:
     """How the nearest texts were chosen and measured."""
-    chosen = "discover rows" if data["chosen_on"] == "discover" else "all rows, since few members were searched"
+    chosen = "search rows" if data["chosen_on"] == "discover" else "all rows, since few members are search rows"
     n = numbers.count(data["rows"][0]["n"])
     return (
         f"Of {numbers.counted(data['of'], 'text')}, chosen on {chosen}: nearer to the slice than to its class, "
-        f"{data['class']}. Average precision: how well nearness to the text retrieves members among {n} confirm rows."
+        f"{data['class']}. Average precision: how well nearness to the text retrieves members among {n} held-out rows."
     )
 
 
@@ -212,8 +231,8 @@ def captions(data: Mapping[str, Any]) -> str:
     chance = "" if first is None else f", by chance {numbers.quantity(first['retrieval']['base_rate'])}"
     return (
         f"Of {numbers.counted(data['of'], 'caption')}, by what each says beyond “{data['reference']}” along the "
-        f"direction; negative is hard. Left out: {names} that name another class, {nearer} that lie nearer to one. "
-        f"Error: of the confirm rows nearest to the caption, how near being chosen on discover rows, with its own 95% "
+        f"direction; negative is hard. Excluded: {names} that name another class, {nearer} that lie nearer to one. "
+        f"Error: of the held-out rows nearest to the caption, how near being chosen on search rows, with its own 95% "
         f"interval; of all of {data['class']} {numbers.rate_of(whole['errors'], whole['n'])}, "
         f"{numbers.out_of(whole['errors'], whole['n'])}. Average precision: how well nearness to the caption retrieves "
         f"the slice within its class{chance}."
@@ -227,7 +246,7 @@ def hardest_caption(data: Mapping[str, Any]) -> str:
     first, whole = data["hard"][0], data["class_rate"]
     near = first["matches"]
     found = "" if not near["n"] else (
-        f": {numbers.out_of(near['errors'], near['n'])} confirm rows near it are wrong ({rates(near['interval'])}), "
+        f": {numbers.out_of(near['errors'], near['n'])} held-out rows near it are wrong ({rates(near['interval'])}), "
         f"of all of {data['class']} {numbers.rate_of(whole['errors'], whole['n'])}"
     )  # fmt: skip
     return f"Hardest caption “{first['text']}”{found}."
@@ -240,7 +259,7 @@ def nearest_texts(data: Mapping[str, Any]) -> str:
         return f"None of {numbers.counted(data['of'], 'text')} lies nearer to it than to its class."
     said = ", ".join(f"“{row['text']}” ({numbers.quantity(row['average_precision'])})" for row in rows)
     base = numbers.quantity(rows[0]["base_rate"])
-    return f"Nearest texts, with their average precision on {n} confirm rows: {said}; by chance {base}."
+    return f"Nearest texts, with their average precision on {n} held-out rows: {said}; by chance {base}."
 
 
 def lengths(data: Mapping[str, Any]) -> str:
@@ -262,11 +281,11 @@ def skipped(columns: Sequence[Mapping[str, Any]]) -> str:
 def images_left_out(left_out: int, asked: int, megabytes: float) -> str:
     if left_out == 0:
         return ""
-    return f"{numbers.out_of(left_out, asked)} pictures are left out to keep them under {megabytes:g} MB in this file."
+    return f"{numbers.out_of(left_out, asked)} images are left out to keep them under {megabytes:g} MB in this file."
 
 
 def images_missing(missing: int, asked: int) -> str:
-    return f"{numbers.out_of(missing, asked)} pictures are missing: they could not be read." if missing else ""
+    return f"{numbers.out_of(missing, asked)} images are missing: they could not be read." if missing else ""
 
 
 def overlap(one: tuple[str, int], other: tuple[str, int], both: int) -> str:

@@ -14,13 +14,7 @@ from .parts.profile import main_mistake
 from .parts.words import name_score
 from .row_items import strip
 
-ORDERS = (  # key, name, label
-    ("1", "excess", "Excess errors"),
-    ("2", "gap", "Gap"),
-    ("3", "size", "Size"),
-    ("4", "worst", "Worst"),
-    ("5", "fixable", "Fixable"),
-)
+ORDERS = ("excess", "gap", "size", "rate", "named")  # names of the orders of a list; the first is the audit's own
 
 
 def slice_lines(view: View, standings: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -64,17 +58,25 @@ def sort_keys(slice_: Slice) -> dict[str, float]:
     """What the list may be sorted by: always held-out rows, and lower ends of intervals."""
     measured = slice_.confirm
     if measured is None:
-        return {name: 0.0 for _, name, _ in ORDERS}
+        return dict.fromkeys(ORDERS, 0.0)
     name = explanation(slice_, "name")
     precise = name["precise"] if name is not None and "precise" in name else (0, 0)
     return {
         "excess": measured.excess[1],
         "gap": measured.interval[0],
         "size": float(measured.n),
-        "worst": measured.rate,
+        "rate": measured.rate,
         # What a name describes precisely, more of its like can be found for.
-        "fixable": measured.excess[1] * precise[0] / max(precise[1], 1),
+        "named": measured.excess[1] * precise[0] / max(precise[1], 1),
     }
+
+
+def order_labels(outcome: str) -> list[tuple[int, str, str]]:
+    """(key, name, label) of each order: what is sorted, in words."""
+    bad = sentences.bad_outcomes(outcome)
+    rate = "Highest error rate" if outcome == sentences.ERROR else "Highest rate"
+    labels = (f"Most {bad}", "Largest gap", "Most rows", rate, f"Most {bad} with a precise name")
+    return [(key, name, label) for key, (name, label) in enumerate(zip(ORDERS, labels, strict=True), start=1)]
 
 
 def methods_of(audit: Audit) -> list[str]:
@@ -108,10 +110,10 @@ def _facts(audit: Audit, slice_: Slice) -> list[str]:
         sentences.beyond(slice_) if slice_.verdict == "confirmed" else "",
         main_mistake(slice_),
         path_sentence(slice_),
-        sentences.scope(slice_),
+        sentences.scope(slice_, audit.evaluation),
         sentences.found_by(slice_, len(methods_of(audit))),
-        sentences.stand_in(slice_),
-        sentences.folded(slice_),
+        sentences.approximation(slice_),
+        sentences.merged(slice_),
     ]
     return [line for line in lines if line]
 

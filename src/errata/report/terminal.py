@@ -1,4 +1,4 @@
-"""An audit as a few lines for a terminal: the finding, the slices, what silence means."""
+"""An audit as a few lines for a terminal: the finding, the slices, what could have been missed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MARKS = {"confirmed": "●", "not confirmed": "○", "too few to tell": "◌"}
 
 
 def to_terminal(audit: Audit) -> RenderableType:
-    """The same words as the page, without its pictures."""
+    """The same words as the page, without its images."""
     shares = overview.error_shares(audit)
     lines: list[RenderableType] = [Text(overview.title(audit, shares), style="bold")]
     for task, sentence in overview.lede(audit, shares):
@@ -44,9 +44,11 @@ def _notes(audit: Audit) -> list[str]:
     run = audit.settings["run"]
     if run > 1:
         notes.append(
-            f"Look {run} at these confirm rows: stricter than the first, at level {audit.settings['level']:.3g} "
-            f"instead of {audit.settings['alpha']:.3g}. Fresh rows cost nothing."
+            f"Run {run} on these held-out rows: stricter than the first, at level {audit.settings['level']:.3g} "
+            f"instead of {audit.settings['alpha']:.3g}. New rows have no such cost."
         )
     if audit.settings["trained_on_these_rows"] == "not known":
-        notes.append("Whether the model was trained on these rows is not known; if it was, its errors are flattered.")
+        notes.append(
+            "Whether the model was trained on these rows is not known; if it was, its error rate here is too low."
+        )
     return notes

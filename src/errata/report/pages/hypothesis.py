@@ -14,7 +14,7 @@ def context(view: View, request: Request) -> dict[str, Any]:
     families = [{**family, **history(family["history"])} for family in view.backend.hypotheses()]
     return {
         "title": "Hypothesis",
-        "asked": request.get("q", ""),
+        "text": request.get("q", ""),
         "families": families,
         "testable": view.testable,
     }
@@ -26,5 +26,5 @@ PAGE = Page(
     context=context,
     paths=("/hypothesis",),
     nav="Hypothesis",
-    scripts=(Script("guess.js", ("person.js", "hypothesis_grammar.js", "guess.js")),),
+    scripts=(Script("hypothesis.js", ("person.js", "hypothesis_grammar.js", "hypothesis.js")),),
 )

@@ -12,7 +12,7 @@ from ...core import Audit
 from .. import numbers, sentences
 from ..contract import Page, Request, View
 from ..sections import sections
-from ..slice_lines import ORDERS, methods_of, slice_lines
+from ..slice_lines import methods_of, order_labels, slice_lines
 from ..static_files import Script
 
 SHOWN = 5  # confirmed slices before the fold
@@ -107,7 +107,7 @@ def context(view: View, request: Request) -> dict[str, Any]:
         "shares_label": shares_label(shares) if shares else "",
         "search": f"Found on {numbers.count(searched)} rows, measured on {numbers.count(held_out)} others.",
         "level": sentences.level(audit.settings),
-        "orders": ORDERS,
+        "orders": order_labels(audit.overall[0][1].outcome),
         "confirmed": confirmed[:SHOWN],
         "more": confirmed[SHOWN:],
         "not_confirmed": [line for line in lines if line["verdict"] == "not confirmed"],
@@ -126,11 +126,11 @@ def provenance(audit: Audit) -> list[tuple[str, str, bool]]:
     held_out = len(audit.discover) - searched
     seed = f", seed {settings['seed']}" if "seed" in settings else ""
     lines = [
-        ("Model", evaluation.origin.model or "nobody said which", evaluation.origin.model is not None),
+        ("Model", evaluation.origin.model or "not recorded", evaluation.origin.model is not None),
         ("Data", f"{numbers.counted(len(audit.discover), 'row')}, {_task(audit)}", False),
         ("Fingerprint", evaluation.fingerprint, True),
         ("Methods", ", ".join(methods_of(audit)) or "none", False),
-        ("Split", f"{numbers.count(searched)} discover, {numbers.count(held_out)} confirm{seed}", False),
+        ("Split", f"{numbers.count(searched)} search rows, {numbers.count(held_out)} held-out rows{seed}", False),
         ("Errata", str(settings.get("version", "version not recorded")), False),
     ]
     others = [(key, value) for key, value in settings.items() if key not in NAMED_SETTINGS]
@@ -153,5 +153,5 @@ PAGE = Page(
     nav="Overview",
     saved=lambda audit: [{}],
     scripts=(Script("rank.js", ("rank.js",)),),
-    keys=(("1 to 5", "order by excess, gap, size, worst, fixable"),),
+    keys=(("1 to 5", "the order of the slices, as the buttons say"),),
 )

@@ -51,7 +51,7 @@ def slice_values(view: View, slice_: Slice, standings: Mapping[str, Any]) -> dic
         "next": following,
         "marks": two_marks(view.audit, slice_),
         "forest": forest(view, slice_),
-        "forest_note": f"Share of confirm rows, each with its own 95% interval. {methods}",
+        "forest_note": f"Share of held-out rows, each with its own 95% interval. {methods}",
         "sections": sections(view, slice_),
     }
 
@@ -84,7 +84,8 @@ def _same_class(view: View, slice_: Slice) -> list[tuple[str, int, int, bool]]:
         return []
     label = int(values[np.argmax(counts)])
     others = held_out & ~inside & (rows.labels == label)
-    return [(f"Others of {rows.class_name(label)}", int(rows.errors[others].sum()), int(others.sum()), False)]
+    name = f"Other rows labelled “{rows.class_name(label)}”"
+    return [(name, int(rows.errors[others].sum()), int(others.sum()), False)]
 
 
 def _rate_line(axis: marks.Axis, slice_: Slice, name: str, errors: int, n: int, own: bool) -> dict[str, Any]:
@@ -123,7 +124,7 @@ def saved_data(view: View) -> dict[str, Any]:
     """What the scripts of a saved page read: the map, and the columns of held-out rows."""
     audit = view.audit
     points = script_data.map_data(audit) if len(audit.evaluation) <= script_data.MOST_POINTS else None
-    data = {"map-data": points, "guess-data": view.hypothesis_data}
+    data = {"map-data": points, "hypothesis-data": view.hypothesis_data}
     return {id: value for id, value in data.items() if value is not None}
 
 
@@ -135,14 +136,14 @@ PAGE = Page(
     saved=lambda audit: [{"id": slice_.id} for slice_ in audit.slices],
     saved_data=saved_data,
     scripts=(
-        Script("guess.js", ("person.js", "hypothesis_grammar.js", "guess.js")),
+        Script("hypothesis.js", ("person.js", "hypothesis_grammar.js", "hypothesis.js")),
         Script("decide.js", ("person.js", "decide.js"), saved=False),
     ),
     keys=(
         ("[ ]", "previous, next slice"),
         ("i x", "the focused row in, out of the slice"),
-        ("/", "a guess of your own"),
-        ("l + - 0", "on the map: draw a loop, zoom in, out, reset; n keeps the loop"),
+        ("/", "a hypothesis of your own"),
+        ("l + - 0", "on the map: draw a loop, zoom in, out, reset; n saves the loop as a slice"),
     ),
     served_keys=(("a r", "accept, reject the slice"), ("m e o", "merge it, give it another name, a note")),
 )

@@ -51,7 +51,7 @@ def path_values(view: View, slice_: Slice) -> dict[str, Any] | None:
 
 def _table(data: Mapping[str, Any]) -> list[dict[str, str]]:
     """BER, ER, EC, IV and ALER where the tree was grown, and where nobody searched; never together."""
-    named = (("Discover rows, where it was found", "searched"), ("Confirm rows", "confirm"))
+    named = (("Search rows, where it was found", "searched"), ("Held-out rows", "confirm"))
     return [{"which": which, **_numbers(data[key])} for which, key in named if data[key] is not None]
 
 
@@ -69,16 +69,16 @@ def _numbers(counts: Mapping[str, Any]) -> dict[str, str]:
 
 def _note(data: Mapping[str, Any]) -> str:
     if not data["knows_outcome"]:
-        return "Numbers of discover rows flatter: the tree was grown to separate them."
+        return "Numbers on search rows are too optimistic: the tree was grown to separate them."
     return (
-        "The path knows the outcome, since it was found within a label on the model’s own representation: its error is "
-        "high by construction on any rows. The verdict is about its stand-in."
+        "The path reads the outcome, since it was found within a label on the model’s own representation: its error is "
+        "high by construction on any rows. The verdict is measured on an approximation that does not read the outcome."
     )
 
 
 def _attack(views: Mapping[str, Any]) -> str:
     return (
-        f"Heat map: where the feature is. Attack: the picture changed so that the feature rises, by at most "
+        f"Heat map: where the feature is. Attack: the image changed so that the feature rises, by at most "
         f"{numbers.quantity(views['radius'])} (L2 of pixels in [0, 1]) in {numbers.counted(views['steps'], 'step')}."
     )
 
@@ -124,7 +124,7 @@ def _is_small(address: str) -> bool:
 
 
 def _groups(view: View, data: Mapping[str, Any]) -> list[dict[str, Any]]:
-    rows = "confirm rows" if data["drawn_from"] == "confirm" else "rows"
+    rows = "held-out rows" if data["drawn_from"] == "confirm" else "rows"
     return [
         {
             "title": ROWS[group["which"]][0],

@@ -27,9 +27,9 @@ def rows_section(view: View, slice_: Slice, parts: Sequence[Values]) -> dict[str
     measured = slice_.confirm
     right = "Some" if measured is None else numbers.rate_of(measured.n - measured.errors, measured.n)
     return {
-        "heading": "Pictures" if has_images(view.audit) else "Rows",
+        "heading": "Images" if has_images(view.audit) else "Rows",
         "shown": f"{shown}; shares are drawn above each.",
-        "one_sided": f"Errors only. {right} of this slice is right; a story told from errors alone is often false.",
+        "one_sided": f"Errors only. {right} of this slice is right; a hypothesis from errors alone is often false.",
         "groups": groups,
         "folded": folded,
         "training": strongest_opponents(slice_),
@@ -71,7 +71,7 @@ def easy_end(view: View, slice_: Slice) -> dict[str, Any] | None:
     easiest = group(data, "easiest")
     if not easiest["rows"]:
         return None
-    note = f"{numbers.out_of(len(easiest['rows']), easiest['of'])} confirm rows, by the direction"
+    note = f"{numbers.out_of(len(easiest['rows']), easiest['of'])} held-out rows, by the direction"
     return {"groups": [], "folded": [{"title": "The easiest of its class", "note": note, "rows": easiest["rows"]}]}
 
 
@@ -108,7 +108,7 @@ def _shown(view: View, slice_: Slice | None, group: Mapping[str, Any]) -> dict[s
 
 def _folded(data: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Members by weight, then what to compare all with; members at random have a place of their own."""
-    rows = "confirm rows" if data["drawn_from"] == "confirm" else "rows"
+    rows = "held-out rows" if data["drawn_from"] == "confirm" else "rows"
     members = group(data, "slice")
     by_weight = [row for row in members["rows"] if row["picked"] == "weight"]
     highest = group(data, "highest loss")

@@ -56,10 +56,10 @@ def coherence(data: Mapping[str, Any]) -> str:
     """One sentence, on rows that were not searched."""
     what = "errors" if data["rows"] == "wrong" else "rows"
     if data["cosine"] is None:
-        return f"Too few {what} among its confirm rows to say whether they have one cause."
+        return f"Too few {what} among its held-out rows to say whether they have one cause."
     verdict = "no more alike than chance" if data["p_value"] > CHANCE else "more alike than chance"
     return (
-        f"Its {numbers.counted(data['n'], what.removesuffix('s'))} among the confirm rows are {verdict}: mean cosine "
+        f"Its {numbers.counted(data['n'], what.removesuffix('s'))} among the held-out rows are {verdict}: mean cosine "
         f"of their influence {data['cosine']:.2f}, of as many {what} at random {data['random']:.2f} "
         f"(p = {data['p_value']:.3f})."
     )
@@ -70,7 +70,7 @@ def _held(data: Mapping[str, Any]) -> str | None:
     if not data["held"] or not data["held"][1]:
         return None
     return (
-        f"Chosen for the {numbers.count(data['members'][0])} members that were searched; "
+        f"Chosen for the {numbers.count(data['members'][0])} members among the search rows; "
         f"{numbers.out_of(*data['held'])} of the strongest opponents also raise the loss of the "
         f"{numbers.count(data['members'][1])} others."
     )

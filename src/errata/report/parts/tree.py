@@ -19,7 +19,7 @@ GUIDES = {  # (the level of the node itself, whether that level goes on below) -
 
 
 def tree_lines(audit: Audit, slice_: Slice, data: Mapping[str, Any]) -> dict[str, Any] | None:
-    """None of an audit that was saved without it. Numbers of confirm rows, where they may be shown."""
+    """None of an audit that was saved without it. Numbers of held-out rows, where they may be shown."""
     tree = data.get("tree")
     if tree is None:
         return None
@@ -38,7 +38,7 @@ def tree_lines(audit: Audit, slice_: Slice, data: Mapping[str, Any]) -> dict[str
         "lines": lines,
         "axis": axis,
         "drawn": which == "confirm",  # what was searched is never in a chart
-        "rows": "confirm rows" if which == "confirm" else "discover rows, where the tree was grown",
+        "rows": "held-out rows" if which == "confirm" else "search rows, where the tree was grown",
     }
 
 

@@ -1,44 +1,44 @@
 // One item, big; a key for every answer; undo. "Saved" only after the server has said so; what is not saved is retried.
 const box = document.querySelector("[data-annotate]");
-const one = (selector) => box.querySelector(selector);
-const state = { items: [], at: 0, done: 0, of: 0, given: [], shownAt: 0, later: 0 };
+const find = (selector) => box.querySelector(selector);
+const state = { items: [], at: 0, done: 0, of: 0, entries: [], shownAt: 0, later: 0 };
 const outbox = box && new Outbox(box, save);
 
-const uuid = () => crypto.randomUUID?.() ?? `${Date.now()}-${Math.random().toString(36).slice(2)}`;
+const makeKey = () => crypto.randomUUID?.() ?? `${Date.now()}-${Math.random().toString(36).slice(2)}`;
 
-async function queue() {
-  const asked = new URLSearchParams({ person: personName(), task: box.dataset.task });
-  const answer = await fetch(`/api/queues/${encodeURIComponent(box.dataset.annotate)}?${asked}`);
-  const told = await answer.json().catch(() => ({ detail: answer.statusText }));
-  if (!answer.ok) throw new Error(told.detail);
-  return told;
+async function fetchQueue() {
+  const query = new URLSearchParams({ person: personName(), task: box.dataset.task });
+  const answer = await fetch(`/api/queues/${encodeURIComponent(box.dataset.annotate)}?${query}`);
+  const queue = await answer.json().catch(() => ({ detail: answer.statusText }));
+  if (!answer.ok) throw new Error(queue.detail);
+  return queue;
 }
 
 // An answer given before the rows have come would be about rows that are about to go.
 async function load() {
   const now = state.load = Symbol();
-  Object.assign(state, { items: [], at: 0, given: [] });
-  show(); one(".count").textContent = ""; one(".empty").textContent = "Loading."; one("[data-next]")?.setAttribute("hidden", "");
-  let told;
-  try { told = await queue(); if (now !== state.load) return; } catch (error) { one(".empty").textContent = `The rows did not come: ${error.message}. Load the page again.`; one(".empty").hidden = false; return; }
-  Object.assign(state, { items: told.items, at: 0, done: told.done, of: told.of, given: [] });
-  one(".recent").replaceChildren();
-  one(".who").textContent = `as ${personName()}`;
-  show(); agreed(told);
+  Object.assign(state, { items: [], at: 0, entries: [] });
+  show(); find(".count").textContent = ""; find(".empty").textContent = "Loading."; find("[data-next]")?.setAttribute("hidden", "");
+  let queue;
+  try { queue = await fetchQueue(); if (now !== state.load) return; } catch (error) { find(".empty").textContent = `The rows could not be loaded: ${error.message}. Load the page again.`; find(".empty").hidden = false; return; }
+  Object.assign(state, { items: queue.items, at: 0, done: queue.done, of: queue.of, entries: [] });
+  find(".recent").replaceChildren();
+  find(".who").textContent = `as ${personName()}`;
+  show(); showAgreement(queue);
 }
 
 function show() {
-  const item = state.items[state.at], image = one(".item img"), text = one(".item .measure"), empty = one(".item .empty");
-  one(".count").textContent = `${state.done} of ${state.of} done`;
-  one(".progress .done").setAttribute("width", `${state.of ? (100 * state.done) / state.of : 0}%`);
-  one('[data-do="undo"]').disabled = state.given.length === 0;
+  const item = state.items[state.at], image = find(".item img"), text = find(".item .measure"), empty = find(".item .empty");
+  find(".count").textContent = `${state.done} of ${state.of} done`;
+  find(".progress .done").setAttribute("width", `${state.of ? (100 * state.done) / state.of : 0}%`);
+  find('[data-do="undo"]').disabled = state.entries.length === 0;
   image.hidden = !item?.picture; text.hidden = item?.text == null; empty.hidden = Boolean(item?.picture || item?.text != null);
   for (const button of box.querySelectorAll("[data-answer]")) button.disabled = !item;
-  if (one("[data-next]")) one("[data-next]").hidden = Boolean(item);
+  if (find("[data-next]")) find("[data-next]").hidden = Boolean(item);
   if (!item) { empty.hidden = false; empty.textContent = `All ${state.of} rows have your answer.`; return; }
   if (item.picture) { image.src = item.picture; image.alt = `Item ${state.done + 1} of ${state.of}, not yet labelled`; }
   if (item.text != null) text.textContent = item.text;
-  if (!item.picture && item.text == null) empty.textContent = `Row ${item.id} has no picture and no text.`;
+  if (!item.picture && item.text == null) empty.textContent = `Row ${item.id} has no image and no text.`;
   const next = state.items[state.at + 1];
   if (next?.picture) new Image().src = next.picture;
   state.shownAt = performance.now();
@@ -47,41 +47,41 @@ function show() {
 function save(entry) { entry.saving = saveNow(entry); return entry.saving; }
 
 async function saveNow(entry) {
-  one(".saved").textContent = `Saving: ${entry.said} …`;
+  find(".saved").textContent = `Saving: ${entry.said} …`;
   try {
-    const told = await outbox.send(entry);
+    const saved = await outbox.send(entry);
     entry.saved = true;
-    one(".saved").textContent = `Saved: ${entry.said}, ${new Date(told.at).toLocaleTimeString("en-GB")}.`;
-  } catch (error) { one(".saved").textContent = `Not saved: ${entry.said}. ${error.message}`; }
+    find(".saved").textContent = `Saved: ${entry.said}, ${new Date(saved.at).toLocaleTimeString("en-GB")}.`;
+  } catch (error) { find(".saved").textContent = `Not saved: ${entry.said}. ${error.message}`; }
 }
 
-function answered(button) {
+function giveAnswer(button) {
   const item = state.items[state.at];
   if (!item) return;
-  const entry = { said: button.dataset.said, item, given: { queue: box.dataset.annotate, item: item.id, person: personName(), task: box.dataset.task, answer: JSON.parse(button.dataset.answer), seconds: (performance.now() - state.shownAt) / 1000, key: uuid() } };
-  state.given.push(entry); state.at += 1; state.done += 1;
-  recent(entry); show(); save(entry).then(refreshSoon);
+  const entry = { said: button.dataset.said, item, given: { queue: box.dataset.annotate, item: item.id, person: personName(), task: box.dataset.task, answer: JSON.parse(button.dataset.answer), seconds: (performance.now() - state.shownAt) / 1000, key: makeKey() } };
+  state.entries.push(entry); state.at += 1; state.done += 1;
+  addRecent(entry); show(); save(entry).then(refreshSoon);
 }
 
-function recent(entry) {
+function addRecent(entry) {
   const line = document.createElement("li"), said = document.createElement("span");
   line.className = "thumb"; said.className = "cap"; said.textContent = entry.said;
   if (entry.item.picture) { const image = document.createElement("img"); image.src = entry.item.picture; image.alt = ""; line.append(image); }
-  line.append(said); one(".recent").prepend(line);
-  while (one(".recent").children.length > 5) one(".recent").lastElementChild.remove();
+  line.append(said); find(".recent").prepend(line);
+  while (find(".recent").children.length > 5) find(".recent").lastElementChild.remove();
 }
 
 async function undo() {
-  const entry = state.given.pop(), now = state.load;
+  const entry = state.entries.pop(), now = state.load;
   if (!entry) return;
   try {
     await entry.saving;
     outbox.drop(entry); // what was never saved is only forgotten
     if (entry.saved) await takeBack(entry);
     if (now !== state.load) return; // somebody else's rows by now
-    state.at -= 1; state.done -= 1; one(".recent").firstElementChild?.remove();
-    one(".saved").textContent = `Taken back: ${entry.said}.`; show(); refreshSoon();
-  } catch (error) { if (now === state.load) state.given.push(entry); one(".saved").textContent = `Not taken back: ${error.message}`; }
+    state.at -= 1; state.done -= 1; find(".recent").firstElementChild?.remove();
+    find(".saved").textContent = `Taken back: ${entry.said}.`; show(); refreshSoon();
+  } catch (error) { if (now === state.load) state.entries.push(entry); find(".saved").textContent = `Not taken back: ${error.message}`; }
 }
 
 async function takeBack(entry) {
@@ -97,66 +97,66 @@ function skip() {
 // Agreement, once a person pauses.
 function refreshSoon() {
   clearTimeout(state.later);
-  state.later = setTimeout(() => queue().then(agreed).catch(() => { /* it says so where it matters: at saving */ }), 500);
+  state.later = setTimeout(() => fetchQueue().then(showAgreement).catch(() => { /* it says so where it matters: at saving */ }), 500);
 }
 
-function agreed(told) {
-  const found = told.agreement, said = one(".agreement"), list = one(".settle");
-  if (found.items) {
-    const [low, high] = found.interval, kappa = found.kappa == null ? "" : ` Cohen's kappa ${found.kappa.toFixed(2)}.`;
-    const rate = found.items >= 20 ? `: ${(100 * found.same / found.items).toFixed(1)}% (95% interval ${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)})` : "";
-    said.textContent = `${found.same} of ${found.items} answers are the same${rate}.${kappa}`;
-  } else said.textContent = "Not measured: one person so far.";
+function showAgreement(queue) {
+  const agreement = queue.agreement, sentence = find(".agreement"), list = find(".settle");
+  if (agreement.items) {
+    const [low, high] = agreement.interval, kappa = agreement.kappa == null ? "" : ` Cohen's kappa ${agreement.kappa.toFixed(2)}.`;
+    const rate = agreement.items >= 20 ? `: ${(100 * agreement.same / agreement.items).toFixed(1)}% (95% interval ${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)})` : "";
+    sentence.textContent = `${agreement.same} of ${agreement.items} answers are the same${rate}.${kappa}`;
+  } else sentence.textContent = "Not measured: one person so far.";
   list.replaceChildren();
-  if (told.settle.length === 0) { const line = document.createElement("li"); line.className = "q none"; line.textContent = "None among the rows that you answered."; list.append(line); }
-  for (const dispute of told.settle) {
+  if (queue.settle.length === 0) { const line = document.createElement("li"); line.className = "q none"; line.textContent = "None among the rows that you answered."; list.append(line); }
+  for (const dispute of queue.settle) {
     const line = document.createElement("li"), what = document.createElement("span"), link = document.createElement("a");
-    what.textContent = `Row ${dispute.item}: ${Object.entries(dispute.answers).map(([name, answer]) => `${name} says ${words(answer)}`).join(", ")}`;
+    what.textContent = `Row ${dispute.item}: ${Object.entries(dispute.answers).map(([name, answer]) => `${name} says ${nameAnswer(answer)}`).join(", ")}`;
     link.href = box.dataset.rows.endsWith("/") ? box.dataset.rows + encodeURIComponent(dispute.item) : box.dataset.rows; link.textContent = "open";
-    line.append(document.createElement("span"), what, settling(dispute), link); list.append(line);
+    line.append(document.createElement("span"), what, makeSettleButtons(dispute), link); list.append(line);
   }
 }
 
 // One button for each answer that somebody gave: it ends the dispute, and is not one more opinion.
-function settling(dispute) {
-  const box_ = document.createElement("span");
+function makeSettleButtons(dispute) {
+  const buttons = document.createElement("span");
   for (const text of new Set(Object.values(dispute.answers).map((answer) => JSON.stringify(answer)))) {
     const button = document.createElement("button");
-    button.type = "button"; button.className = "btn"; button.textContent = `Settle as ${words(JSON.parse(text))}`;
-    button.addEventListener("click", () => save({ said: `settled as ${words(JSON.parse(text))}`, given: { queue: box.dataset.annotate, item: dispute.item, person: personName(), task: box.dataset.task, answer: JSON.parse(text), settles: true, key: uuid() } }).then(refreshSoon));
-    box_.append(button);
+    button.type = "button"; button.className = "btn"; button.textContent = `Settle as ${nameAnswer(JSON.parse(text))}`;
+    button.addEventListener("click", () => save({ said: `settled as ${nameAnswer(JSON.parse(text))}`, given: { queue: box.dataset.annotate, item: dispute.item, person: personName(), task: box.dataset.task, answer: JSON.parse(text), settles: true, key: makeKey() } }).then(refreshSoon));
+    buttons.append(button);
   }
-  return box_;
+  return buttons;
 }
 
-function words(answer) {
+function nameAnswer(answer) {
   const button = [...box.querySelectorAll("[data-answer]")].find((b) => b.dataset.answer === JSON.stringify(answer));
   return button?.dataset.said ?? JSON.stringify(answer);
 }
 
 // The list of queues: in which of them a person has been.
-async function been() {
+async function showOwnCounts() {
   const person = personName();
-  const told = await fetch(`/api/answered?${new URLSearchParams({ person })}`).then((answer) => answer.ok ? answer.json() : {}).catch(() => ({}));
+  const counts = await fetch(`/api/answered?${new URLSearchParams({ person })}`).then((answer) => answer.ok ? answer.json() : {}).catch(() => ({}));
   if (person !== personName()) return;
   for (const place of document.querySelectorAll("[data-mine]")) {
-    const count = told[place.dataset.mine];
+    const count = counts[place.dataset.mine];
     place.textContent = count ? `, ${count} ${count === 1 ? "answer" : "answers"} of yours` : "";
   }
 }
 
 if (document.querySelector("[data-mine]")) {
-  document.getElementById("person")?.addEventListener("change", been);
-  been();
+  document.getElementById("person")?.addEventListener("change", showOwnCounts);
+  showOwnCounts();
 }
 
 if (box) {
-  for (const button of box.querySelectorAll("[data-answer]")) button.addEventListener("click", () => answered(button));
-  one('[data-do="undo"]').addEventListener("click", undo);
-  one('[data-do="skip"]').addEventListener("click", skip);
+  for (const button of box.querySelectorAll("[data-answer]")) button.addEventListener("click", () => giveAnswer(button));
+  find('[data-do="undo"]').addEventListener("click", undo);
+  find('[data-do="skip"]').addEventListener("click", skip);
   document.getElementById("person")?.addEventListener("change", load);
   const filter = document.getElementById("filter");
   filter?.addEventListener("input", () => { for (const b of box.querySelectorAll("[data-answer]")) b.hidden = !b.dataset.said.toLowerCase().includes(filter.value.trim().toLowerCase()); });
-  filter?.addEventListener("keydown", (event) => { if (event.key === "Enter") { event.preventDefault(); const first = [...box.querySelectorAll("[data-answer]")].find((b) => !b.hidden); if (first) { answered(first); filter.value = ""; filter.dispatchEvent(new Event("input")); } } });
+  filter?.addEventListener("keydown", (event) => { if (event.key === "Enter") { event.preventDefault(); const first = [...box.querySelectorAll("[data-answer]")].find((b) => !b.hidden); if (first) { giveAnswer(first); filter.value = ""; filter.dispatchEvent(new Event("input")); } } });
   load();
 }

@@ -1,15 +1,15 @@
 // Slice: all rows or the wrong ones only, and one key that puts the focused row in or out.
-const of = (name, id) => document.querySelector(`[data-${name}="${CSS.escape(id)}"]`);
+const findByData = (name, id) => document.querySelector(`[data-${name}="${CSS.escape(id)}"]`);
 
 for (const radio of document.querySelectorAll("[data-show]")) radio.addEventListener("change", () => {
-  const id = radio.dataset.show, wrongOnly = radio.value === "wrong", mixed = of("mixed", id);
+  const id = radio.dataset.show, wrongOnly = radio.value === "wrong", mixed = findByData("mixed", id);
   for (const row of mixed.querySelectorAll("[data-row], .thumb")) row.hidden = wrongOnly && !row.classList.contains("wrong");
   for (const group of mixed.querySelectorAll(".group")) group.hidden = ![...group.querySelectorAll("[data-row], .thumb")].some((row) => !row.hidden);
-  of("one-sided", id).hidden = !wrongOnly;
+  findByData("one-sided", id).hidden = !wrongOnly;
 });
 
-function say(mixed, edits) {
-  const said = of("moved", mixed.dataset.mixed), count = (inside) => Object.values(edits).filter((one) => one === inside).length;
+function showMoved(mixed, edits) {
+  const said = findByData("moved", mixed.dataset.mixed), count = (inside) => Object.values(edits).filter((value) => value === inside).length;
   const parts = [[count(false), "out"], [count(true), "in"]].filter(([n]) => n > 0).map(([n, where]) => `${n} ${n === 1 ? "row" : "rows"} ${where}`);
   said.hidden = parts.length === 0;
   said.textContent = `You put ${parts.join(" and ")}. The numbers above are those of the unchanged slice until you refit.`;
@@ -21,7 +21,7 @@ for (const mixed of document.querySelectorAll("[data-mixed]")) {
     if (!row.querySelector("a")) row.tabIndex = 0;
     row.classList.toggle("out", mixed.errataEdits[row.dataset.row] === false);
   }
-  say(mixed, mixed.errataEdits);
+  showMoved(mixed, mixed.errataEdits);
 }
 
 document.addEventListener("keydown", (event) => {
@@ -32,6 +32,6 @@ document.addEventListener("keydown", (event) => {
   const mixed = row.closest("[data-mixed]"), inside = event.key === "i";
   mixed.errataEdits[row.dataset.row] = inside;
   for (const same of mixed.querySelectorAll("[data-row]")) if (same.dataset.row === row.dataset.row) same.classList.toggle("out", !inside);
-  say(mixed, mixed.errataEdits);
+  showMoved(mixed, mixed.errataEdits);
   mixed.dispatchEvent(new CustomEvent("errata-moved", { bubbles: true, detail: { slice: mixed.dataset.mixed, row: row.dataset.row, inside } }));
 });

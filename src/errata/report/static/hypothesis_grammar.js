@@ -1,4 +1,4 @@
-// The grammar of core/hypothesis_grammar.py for a page without a server. The two are tested with one file of cases
+// The grammar of hypothesis/grammar.py for a page without a server. The two are tested with one file of cases
 // (tests/core/hypothesis_cases.json), sentences of errors included.
 //
 // columns: {name: {kind: "number" | "text", values: [value or null, one a row]}}, as core.hypothesis_columns.to_columns

@@ -4,18 +4,18 @@ const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
 const bit = (packed, i) => (packed[i >> 3] >> (i & 7)) & 1;
 const WRONG = 1, UNKNOWN = 2, FEWEST = 20;
 
-function decoded(data) {
-  const places = new Int16Array(bytes(data.xy).buffer), outcome = bytes(data.outcome), members = {};
+function decode(data) {
+  const positions = new Int16Array(bytes(data.xy).buffer), outcome = bytes(data.outcome), members = {};
   for (const [id, packed] of Object.entries(data.members)) members[id] = bytes(packed);
-  return { n: data.n, of: data.of, x: (i) => places[2 * i] / 32767, y: (i) => places[2 * i + 1] / 32767, outcome, members };
+  return { n: data.n, of: data.of, x: (i) => positions[2 * i] / 32767, y: (i) => positions[2 * i + 1] / 32767, outcome, members };
 }
 
-let kept = null;
-function points(box) {
+let loading = null;
+function loadPoints(box) {
   const inside = document.getElementById("map-data");
-  kept ??= inside ? Promise.resolve(decoded(JSON.parse(inside.textContent)))
-    : fetch(box.dataset.api).then((answer) => { if (!answer.ok) throw new Error(answer.statusText); return answer.json(); }).then(decoded);
-  return kept;
+  loading ??= inside ? Promise.resolve(decode(JSON.parse(inside.textContent)))
+    : fetch(box.dataset.api).then((answer) => { if (!answer.ok) throw new Error(answer.statusText); return answer.json(); }).then(decode);
+  return loading;
 }
 
 class Chart {
@@ -31,8 +31,8 @@ class Chart {
   }
 
   scale() { return Math.min(this.canvas.width, this.canvas.height) * .47 * this.view.k; }
-  screen(x, y) { const s = this.scale(); return [this.canvas.width / 2 + (x + this.view.x) * s, this.canvas.height / 2 - (y + this.view.y) * s]; }
-  place(event) {
+  toScreen(x, y) { const s = this.scale(); return [this.canvas.width / 2 + (x + this.view.x) * s, this.canvas.height / 2 - (y + this.view.y) * s]; }
+  toMap(event) {
     const edge = this.canvas.getBoundingClientRect(), dpr = devicePixelRatio || 1, s = this.scale();
     return [((event.clientX - edge.left) * dpr - this.canvas.width / 2) / s - this.view.x, -((event.clientY - edge.top) * dpr - this.canvas.height / 2) / s - this.view.y];
   }
@@ -41,16 +41,16 @@ class Chart {
     const home = this.canvas.parentElement, dpr = devicePixelRatio || 1;
     this.canvas.width = home.clientWidth * dpr; this.canvas.height = home.clientHeight * dpr;
     const style = getComputedStyle(document.documentElement), colour = (name) => style.getPropertyValue(name).trim();
-    this.layer(false, colour("--rest"), colour("--rest"), .55, 1.6 * dpr);
-    this.layer(true, colour("--correct"), colour("--error"), 1, 2.7 * dpr, colour("--slice"));
-    if (this.loop.length > 2) this.outline(colour("--slice"), dpr);
+    this.drawLayer(false, colour("--rest"), colour("--rest"), .55, 1.6 * dpr);
+    this.drawLayer(true, colour("--correct"), colour("--error"), 1, 2.7 * dpr, colour("--slice"));
+    if (this.loop.length > 2) this.drawOutline(colour("--slice"), dpr);
   }
 
-  layer(lit, right, wrong, alpha, r, unknown = right) {
+  drawLayer(lit, right, wrong, alpha, r, unknown = right) {
     const { ink, data } = this, crosses = new Path2D(), dots = new Path2D();
     for (let i = 0; i < data.n; i++) {
       if (Boolean(bit(this.lit, i)) !== lit) continue;
-      const [x, y] = this.screen(data.x(i), data.y(i));
+      const [x, y] = this.toScreen(data.x(i), data.y(i));
       if (data.outcome[i] === WRONG) { crosses.moveTo(x - r, y - r); crosses.lineTo(x + r, y + r); crosses.moveTo(x + r, y - r); crosses.lineTo(x - r, y + r); }
       else if (lit) { dots.moveTo(x + r, y); dots.arc(x, y, r * .9, 0, 7); }
       else dots.rect(x - .8 * r, y - .8 * r, 1.6 * r, 1.6 * r); // twenty thousand circles take long, and look the same
@@ -61,19 +61,19 @@ class Chart {
     ink.globalAlpha = 1;
   }
 
-  outline(colour, dpr) {
+  drawOutline(colour, dpr) {
     const { ink } = this;
     ink.beginPath();
-    this.loop.forEach(([x, y], i) => { const at = this.screen(x, y); if (i) ink.lineTo(...at); else ink.moveTo(...at); });
+    this.loop.forEach(([x, y], i) => { const at = this.toScreen(x, y); if (i) ink.lineTo(...at); else ink.moveTo(...at); });
     ink.closePath(); ink.strokeStyle = colour; ink.lineWidth = 2 * dpr; ink.setLineDash([6 * dpr, 4 * dpr]); ink.stroke(); ink.setLineDash([]);
   }
 
   zoom(factor) { this.view.k = Math.min(40, Math.max(.8, this.view.k * factor)); this.draw(); }
-  reset() { Object.assign(this.view, { x: 0, y: 0, k: 1 }); this.loop = []; this.told(null); this.draw(); }
-  pan(x, y) { this.view.x += x; this.view.y += y; this.soon(); }
-  soon() { this.due ??= requestAnimationFrame(() => { this.due = null; this.draw(); }); }
-  lasso(on) { this.lassoing = on; this.canvas.classList.toggle("lasso", on); this.tool("lasso").setAttribute("aria-pressed", String(on)); }
-  tool(name) { return this.box.querySelector(`[data-do="${name}"]`); }
+  reset() { Object.assign(this.view, { x: 0, y: 0, k: 1 }); this.loop = []; this.showCounts(null); this.draw(); }
+  pan(x, y) { this.view.x += x; this.view.y += y; this.drawSoon(); }
+  drawSoon() { this.due ??= requestAnimationFrame(() => { this.due = null; this.draw(); }); }
+  setLasso(on) { this.lassoing = on; this.canvas.classList.toggle("lasso", on); this.findTool("lasso").setAttribute("aria-pressed", String(on)); }
+  findTool(name) { return this.box.querySelector(`[data-do="${name}"]`); }
 
   inLoop(i) {
     const x = this.data.x(i), y = this.data.y(i), loop = this.loop;
@@ -86,15 +86,15 @@ class Chart {
   }
 
   // Every other point goes when there are many: a server takes 5,000, and an eye sees no difference.
-  follow(at) {
+  extendLoop(at) {
     this.loop.push(at);
     if (this.loop.length > 2000) this.loop = this.loop.filter((_, i) => i % 2 === 0);
   }
 
   async count() {
     if (this.box.dataset.api) {
-      const asked = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ loop: this.loop }) };
-      const answer = await fetch("/api/lasso", asked);
+      const options = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ loop: this.loop }) };
+      const answer = await fetch("/api/lasso", options);
       if (!answer.ok) throw new Error(answer.statusText);
       return answer.json();
     }
@@ -106,44 +106,44 @@ class Chart {
     return counts;
   }
 
-  async finish() {
+  async finishLoop() {
     if (this.loop.length < 4) { this.loop = []; return this.draw(); }
     this.draw();
-    try { this.told(await this.count()); } catch (error) { this.say("The loop was not counted", `${error.message}. Draw it again.`); }
+    try { this.showCounts(await this.count()); } catch (error) { this.showSentence("The loop was not counted", `${error.message}. Draw it again.`); }
   }
 
-  told(counts) {
-    const show = (name, on) => { this.box.querySelector(name).hidden = !on; };
-    show(".idle", counts === null); show(".said", counts !== null); show(".keep", counts !== null && counts.n > 0); show(".hand", counts !== null && counts.n > 0);
+  showCounts(counts) {
+    const toggle = (name, on) => { this.box.querySelector(name).hidden = !on; };
+    toggle(".idle", counts === null); toggle(".said", counts !== null); toggle(".keep", counts !== null && counts.n > 0); toggle(".hand", counts !== null && counts.n > 0);
     if (counts === null) return;
     const percent = (k, n) => (100 * k / n).toFixed(1);
-    if (counts.n === 0) this.say("No row in your loop", "Draw it around some points.");
-    else if (!counts.known) this.say(`${counts.n.toLocaleString("en")} rows`, `in your loop, of ${(counts.n + counts.others).toLocaleString("en")}.`);
-    else if (counts.n < FEWEST) this.say("Too few to tell", `${counts.wrong} of ${counts.n} are wrong. At least ${FEWEST} rows are needed.`);
+    if (counts.n === 0) this.showSentence("No row in your loop", "Draw it around some points.");
+    else if (!counts.known) this.showSentence(`${counts.n.toLocaleString("en")} rows`, `in your loop, of ${(counts.n + counts.others).toLocaleString("en")}.`);
+    else if (counts.n < FEWEST) this.showSentence("Too few to tell", `${counts.wrong} of ${counts.n} are wrong. At least ${FEWEST} rows are needed.`);
     else {
-      const [low, high] = interval(counts.wrong, counts.n), rest = counts.others ? `The rest: ${percent(counts.others_wrong, counts.others)}% of ${counts.others.toLocaleString("en")}.` : "";
-      this.say(`${percent(counts.wrong, counts.n)}% wrong`, `${counts.wrong} of ${counts.n.toLocaleString("en")} rows in your loop. 95% interval ${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)}. ${rest}`);
+      const [low, high] = wilsonInterval(counts.wrong, counts.n), rest = counts.others ? `The rest: ${percent(counts.others_wrong, counts.others)}% of ${counts.others.toLocaleString("en")}.` : "";
+      this.showSentence(`${percent(counts.wrong, counts.n)}% wrong`, `${counts.wrong} of ${counts.n.toLocaleString("en")} rows in your loop. 95% interval ${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)}. ${rest}`);
     }
   }
 
-  say(headline, detail) {
-    const said = this.box.querySelector(".said"), big = document.createElement("span");
+  showSentence(headline, detail) {
+    const sentence = this.box.querySelector(".said"), big = document.createElement("span");
     big.className = "big"; big.textContent = headline;
-    said.replaceChildren(big, detail); said.hidden = false;
+    sentence.replaceChildren(big, detail); sentence.hidden = false;
     this.box.querySelector(".idle").hidden = true;
   }
 
   listen() {
-    const { canvas } = this, act = { lasso: () => this.lasso(!this.lassoing), in: () => this.zoom(1.3), out: () => this.zoom(1 / 1.3), reset: () => this.reset(), keep: () => this.keep() };
-    for (const [name, does] of Object.entries(act)) this.tool(name)?.addEventListener("click", does);
-    canvas.addEventListener("pointerdown", (e) => { canvas.setPointerCapture(e.pointerId); this.drag = this.place(e); this.looping = this.lassoing || e.shiftKey; if (this.looping) this.loop = [this.drag]; });
+    const { canvas } = this, act = { lasso: () => this.setLasso(!this.lassoing), in: () => this.zoom(1.3), out: () => this.zoom(1 / 1.3), reset: () => this.reset(), keep: () => this.saveLoop() };
+    for (const [name, does] of Object.entries(act)) this.findTool(name)?.addEventListener("click", does);
+    canvas.addEventListener("pointerdown", (e) => { canvas.setPointerCapture(e.pointerId); this.drag = this.toMap(e); this.looping = this.lassoing || e.shiftKey; if (this.looping) this.loop = [this.drag]; });
     canvas.addEventListener("pointermove", (e) => {
       if (!this.drag) return;
-      const at = this.place(e);
-      if (this.looping) { this.follow(at); this.soon(); } else this.pan(at[0] - this.drag[0], at[1] - this.drag[1]);
+      const at = this.toMap(e);
+      if (this.looping) { this.extendLoop(at); this.drawSoon(); } else this.pan(at[0] - this.drag[0], at[1] - this.drag[1]);
     });
     canvas.addEventListener("pointercancel", () => { this.drag = null; });
-    canvas.addEventListener("pointerup", () => { const looping = this.drag && this.looping; this.drag = null; if (looping) this.finish(); });
+    canvas.addEventListener("pointerup", () => { const looping = this.drag && this.looping; this.drag = null; if (looping) this.finishLoop(); });
     canvas.addEventListener("wheel", (e) => { if (document.activeElement !== canvas && !e.ctrlKey) return; e.preventDefault(); this.zoom(e.deltaY < 0 ? 1.15 : 1 / 1.15); }, { passive: false });
     canvas.addEventListener("keydown", (e) => {
       const step = .08 / this.view.k, by = { ArrowLeft: [step, 0], ArrowRight: [-step, 0], ArrowUp: [0, -step], ArrowDown: [0, step] }[e.key];
@@ -152,20 +152,20 @@ class Chart {
     });
   }
 
-  keep() { this.box.dispatchEvent(new CustomEvent("errata-keep", { bubbles: true, detail: { slice: this.id, loop: this.loop } })); }
+  saveLoop() { this.box.dispatchEvent(new CustomEvent("errata-save-loop", { bubbles: true, detail: { slice: this.id, loop: this.loop } })); }
 }
 
-function interval(k, n, z = 1.959964) {
+function wilsonInterval(k, n, z = 1.959964) {
   const p = k / n, shrink = 1 + z * z / n, centre = (p + z * z / (2 * n)) / shrink, half = z * Math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / shrink;
   return [Math.max(0, centre - half), Math.min(1, centre + half)];
 }
 
 // A map starts when it is first seen: a page of twenty slices draws one.
-const seen = new IntersectionObserver((entries) => {
+const observer = new IntersectionObserver((entries) => {
   for (const entry of entries) if (entry.isIntersecting) {
-    seen.unobserve(entry.target);
-    points(entry.target).then((data) => { entry.target.errataChart = new Chart(entry.target, data); entry.target.errataChart.draw(); })
+    observer.unobserve(entry.target);
+    loadPoints(entry.target).then((data) => { entry.target.errataChart = new Chart(entry.target, data); entry.target.errataChart.draw(); })
       .catch((error) => { entry.target.querySelector(".fallback").append(` ${error.message}`); });
   }
 });
-for (const box of document.querySelectorAll("[data-map]")) seen.observe(box);
+for (const box of document.querySelectorAll("[data-map]")) observer.observe(box);

@@ -1,41 +1,41 @@
-// Answers on their way to the server. What could not be sent waits in this tab, is sent again, and can be had as a
+// Answers on their way to the server. What could not be sent waits in this tab, is sent again, and can be downloaded as a
 // file that `errata annotations import` reads; sent and imported both, it is one answer, by its key.
-const HOPELESS = new Set([400, 404, 409, 413, 415, 422]); // the answer itself is wrong: sending it again is no use
+const FINAL = new Set([400, 404, 409, 413, 415, 422]); // the answer itself is wrong: sending it again is no use
 
 class Outbox {
-  constructor(box, again) {
+  constructor(box, resend) {
     Object.assign(this, { box, waiting: [], filed: new Set(), button: box.querySelector('[data-do="file"]') });
     this.button.addEventListener("click", () => this.download());
-    setInterval(() => { for (const entry of [...this.waiting]) again(entry); }, 3000);
+    setInterval(() => { for (const entry of [...this.waiting]) resend(entry); }, 3000);
     addEventListener("beforeunload", (event) => { if (this.waiting.some((entry) => !this.filed.has(entry))) event.preventDefault(); });
   }
 
   async send(entry) {
     entry.at ??= new Date().toISOString();
     try {
-      const told = await this.post(entry);
+      const saved = await this.post(entry);
       this.drop(entry);
-      return told;
+      return saved;
     } catch (error) {
       if (entry.refused) this.drop(entry); else if (!this.waiting.includes(entry)) this.waiting.push(entry);
-      this.tell();
+      this.showUnsaved();
       throw error;
     }
   }
 
   async post(entry) {
     const answer = await fetch("/api/annotations", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(entry.given) });
-    const told = await answer.json().catch(() => ({ detail: answer.statusText }));
-    entry.refused = HOPELESS.has(answer.status);
-    if (!answer.ok) throw new Error(told.detail);
-    return told;
+    const result = await answer.json().catch(() => ({ detail: answer.statusText }));
+    entry.refused = FINAL.has(answer.status);
+    if (!answer.ok) throw new Error(result.detail);
+    return result;
   }
 
-  drop(entry) { this.waiting = this.waiting.filter((other) => other !== entry); this.tell(); }
+  drop(entry) { this.waiting = this.waiting.filter((other) => other !== entry); this.showUnsaved(); }
 
-  tell() {
+  showUnsaved() {
     const n = this.waiting.length;
-    this.box.querySelector(".unsaved").textContent = n ? `${n} ${n === 1 ? "answer is" : "answers are"} not saved. They are kept in this tab and sent again.` : "";
+    this.box.querySelector(".unsaved").textContent = n ? `${n} ${n === 1 ? "answer is" : "answers are"} not saved. They stay in this tab and are sent again.` : "";
     this.button.hidden = n === 0;
   }
 

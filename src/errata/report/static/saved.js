@@ -1,16 +1,16 @@
-// A saved page has no server: which rows belong to a slice is kept in this tab, and handed over as a file that
+// A saved page has no server: which rows belong to a slice stays in this tab, and can be downloaded as a file that
 // `errata annotations import` reads.
 const bar = document.getElementById("answers");
 const answers = new Map();
 
-function written() {
+function toJson() {
   const person = personName();
-  return JSON.stringify({ schema: "errata.annotations/1", fingerprint: bar.dataset.fingerprint, annotations: [...answers.values()].map((one) => ({ ...one, person })) }, null, 1);
+  return JSON.stringify({ schema: "errata.annotations/1", fingerprint: bar.dataset.fingerprint, annotations: [...answers.values()].map((answer) => ({ ...answer, person })) }, null, 1);
 }
 
 function download() {
   const link = document.createElement("a");
-  link.href = `data:application/json;charset=utf-8,${encodeURIComponent(written())}`;
+  link.href = `data:application/json;charset=utf-8,${encodeURIComponent(toJson())}`;
   link.download = "errata-answers.json";
   link.click();
 }
