@@ -74,7 +74,7 @@ def test_the_list_is_ordered_and_walked_by_keys(
     page = open_page(home[0] if where == "served" else report)
     rows = page.locator("#finds .find")
     first = names(page)
-    for key, value in (("2", "gap"), ("3", "size"), ("4", "worst"), ("5", "fixable")):
+    for key, value in (("2", "gap"), ("3", "size"), ("4", "rate"), ("5", "named")):
         page.keyboard.press(key)
         numbers = [float(row.get_attribute(f"data-{value}")) for row in rows.all()]
         assert numbers == sorted(numbers, reverse=True), value
@@ -700,4 +700,4 @@ def test_a_saved_page_of_ten_thousand_pictures_is_small(tmp_path: Path, open_pag
     assert path.stat().st_size < 10e6
     page = open_page(path.as_uri())
     page.keyboard.press("3")
-    expect(page.locator("#ordered")).to_have_text("Ordered by size.")
+    expect(page.locator("#ordered")).to_have_text("Ordered by most rows.")

@@ -1,0 +1,119 @@
+"""What a list of slices may be sorted by, and the rates drawn beside a slice: each is the number its label says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from errata.core import Audit, Evaluation, Explanation, Slice
+from errata.report import to_html
+from errata.report.pages.slice import forest
+from errata.report.slice_lines import ORDERS, order_labels, sort_keys
+from support.reports import view_of
+
+Make = Callable[..., Slice]
+
+
+@pytest.fixture
+def slices(make_slice: Make, confirmed: Callable[..., Any]) -> list[Slice]:
+    """Each is the first by one order, and no order is the reverse of another."""
+    numbers = {  # id: rows, errors, excess (point, low, high), interval of the gap, precision of the name
+        "most-errors": (400, 120, (90.0, 80.0, 100.0), (0.20, 0.60), (1, 10)),
+        "largest-gap": (50, 30, (25.0, 20.0, 200.0), (0.50, 0.52), (2, 10)),
+        "most-rows": (900, 90, (60.0, 40.0, 95.0), (0.05, 0.70), (3, 10)),
+        "highest-rate": (30, 29, (22.0, 10.0, 30.0), (0.30, 0.95), (5, 10)),
+        "precise-name": (200, 70, (50.0, 30.0, 60.0), (0.10, 0.30), (9, 10)),
+    }
+    listed = []
+    for id, (n, errors, excess, interval, precise) in numbers.items():
+        measured = confirmed(n=n, errors=errors, rate=errors / n, excess=excess, interval=interval)
+        name = Explanation("name", {"source": "label", "covers": [1, 2], "precise": list(precise)})
+        listed.append(make_slice(id=id, name=id, confirm=measured, explanations=(name,)))
+    return listed
+
+
+@pytest.mark.parametrize(
+    ("order", "first", "last"),
+    [
+        ("excess", "most-errors", "highest-rate"),
+        ("gap", "largest-gap", "most-rows"),
+        ("size", "most-rows", "highest-rate"),
+        ("rate", "highest-rate", "most-rows"),
+        ("named", "precise-name", "largest-gap"),
+    ],
+)
+def test_each_order_sorts_by_its_own_number(slices: list[Slice], order: str, first: str, last: str) -> None:
+    ranked = sorted(slices, key=lambda slice_: -sort_keys(slice_)[order])
+    assert (ranked[0].id, ranked[-1].id) == (first, last)
+
+
+def test_the_numbers_to_sort_by(slices: list[Slice]) -> None:
+    """Lower ends of intervals, so that a wide one does not win; the rate itself, which has none."""
+    assert sort_keys(slices[0]) == {"excess": 80.0, "gap": 0.20, "size": 400.0, "rate": 0.3, "named": 8.0}
+
+
+def test_a_slice_without_numbers_comes_last(make_slice: Make) -> None:
+    assert sort_keys(make_slice(confirm=None)) == dict.fromkeys(ORDERS, 0.0)
+    assert sort_keys(make_slice())["named"] == 0.0  # without a name there is nothing precise
+
+
+def test_the_page_has_a_button_for_each_order_and_its_number_on_each_line(
+    slices: list[Slice], make_audit: Callable[..., Audit]
+) -> None:
+    html = to_html(make_audit(*slices))
+    buttons = re.findall(r'name="order" value="(\w+)" data-key="(\d)".*?<span>(.*?)</span>', html)
+    assert buttons == [
+        ("excess", "1", "Most errors"),
+        ("gap", "2", "Largest gap"),
+        ("size", "3", "Most rows"),
+        ("rate", "4", "Highest error rate"),
+        ("named", "5", "Most errors with a precise name"),
+    ]
+    lines = re.findall(r'<li class="find"(.*?)>', html)
+    assert len(lines) == len(slices)
+    for line, slice_ in zip(lines, slices, strict=True):
+        attributes = {name: float(value) for name, value in re.findall(r'data-(\w+)="(.*?)"', line)}
+        assert attributes == pytest.approx(sort_keys(slice_))
+
+
+def test_losses_are_sorted_under_their_own_name() -> None:
+    labels = [label for _, _, label in order_labels("loss above 2.31")]
+    assert labels[0] == "Most losses above 2.31"
+    assert not any("error" in label for label in labels)
+
+
+def named(n: int, label: int, wrong: tuple[int, ...]) -> Evaluation:
+    labels = np.where(np.arange(n) < 60, label, 1 - label)
+    predictions = np.where(np.isin(np.arange(n), wrong), 1 - labels, labels)
+    return Evaluation(labels=labels, predictions=predictions, class_names=("young", "old"))
+
+
+def test_other_rows_of_its_class_are_drawn_beside_a_slice(make_slice: Make, make_audit: Callable[..., Audit]) -> None:
+    """Rows 0 to 19 are the slice, 0 to 59 old, odd ones held out: 20 others, of which 21, 23 and 59 are wrong."""
+    audit = make_audit(make_slice(), evaluation=named(100, 1, (1, 3, 20, 21, 23, 59, 61, 99)))
+    own, same, rest = forest(view_of(audit), audit.slices[0])
+    assert (own["name"], own["count"], own["own"]) == ("This slice", "98 of 214", True)
+    assert (same["name"], same["count"], same["rate"]) == ("Other rows labelled “old”", "3 of 20", "15.0%")
+    assert same["at"] == pytest.approx(100 * 0.15 / 0.6)
+    assert rest["name"] == "All the rest"
+    assert "Other rows labelled “old”: 3 of 20, 95% interval" in to_html(audit)
+
+
+def test_no_class_is_drawn_beside_a_mixed_slice(make_slice: Make, make_audit: Callable[..., Audit]) -> None:
+    """Rows 45 to 94: 7 of its 25 held-out rows are old, 18 young; then a slice of as many of either."""
+    evaluation = named(100, 1, (1, 3))
+    mostly_young = make_slice(weights=((np.arange(100) >= 45) & (np.arange(100) < 95)).astype(float))
+    audit = make_audit(mostly_young, evaluation=evaluation)
+    assert [line["name"] for line in forest(view_of(audit), mostly_young)][1] == "Other rows labelled “young”"
+    three = Evaluation(labels=np.arange(100) // 2 % 3, predictions=np.zeros(100, int))
+    audit = make_audit(make_slice(), evaluation=three)
+    assert [line["name"] for line in forest(view_of(audit), audit.slices[0])] == ["This slice", "All the rest"]
+
+
+def test_within_a_class_the_rest_is_its_class(make_slice: Make, make_audit: Callable[..., Audit]) -> None:
+    audit = make_audit(make_slice(rule={"scope": {"label": 1}}), evaluation=named(100, 1, (1, 3)))
+    assert [line["name"] for line in forest(view_of(audit), audit.slices[0])] == ["This slice", "All the rest"]
