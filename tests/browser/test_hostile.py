@@ -152,7 +152,7 @@ def test_served_pages_of_hostile_pictures(look: Any, serve: Any, pictures: Audit
         assert page.locator("h1").text_content() == name
     page.keyboard.press("m")
     page.get_by_role("button", name="Show overlap").click()
-    page.locator(".overlap .told", has_text="Jaccard").wait_for()
+    page.locator(".overlap .sentence", has_text="Jaccard").wait_for()
     assert page.evaluate(LOOK)["hits"] == 0
 
 
