@@ -207,7 +207,7 @@ def test_a_loop_drawn_by_mouse_has_its_numbers_at_once(
     with page.expect_response("**/api/drawn") as got:
         page.keyboard.press("n")
     assert got.value.json()["items"] == n
-    expect(page.locator(".map .hand:visible")).to_contain_text("Kept as drawn-1")
+    expect(page.locator(".map .hand:visible")).to_contain_text("Saved as drawn-1")
     page.goto(home[0] + "/curate")
     cells = page.locator("section", has_text="Drawn by hand").locator("tbody td").all_inner_texts()
     assert cells[1:4] == [f"{int(n):,}", "somebody", "Undecided"]
@@ -354,7 +354,7 @@ def test_an_answer_is_not_called_saved_before_it_is(open_page: Open, home: tuple
     name_oneself(page, "Ada")
     page.route("**/api/annotations", lambda route: route.abort())
     page.keyboard.press("1")
-    expect(page.locator(".unsaved")).to_have_text("1 answer is not saved. They are kept in this tab and sent again.")
+    expect(page.locator(".unsaved")).to_have_text("1 answer is not saved. They stay in this tab and are sent again.")
     expect(page.locator(".saved")).to_contain_text("Not saved: cat.")
     assert home[1].log() == ()
     page.unroute("**/api/annotations")

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from errata.core import Audit, Evaluation, Explanation, Slice
+from errata.core import Audit, Evaluation, Slice
+from errata.core.audit import UnknownExplanation
 from errata.report import to_html
 from errata.report.pages.slice import forest
 from errata.report.slice_lines import ORDERS, order_labels, sort_keys
@@ -31,7 +32,7 @@ def slices(make_slice: Make, confirmed: Callable[..., Any]) -> list[Slice]:
     listed = []
     for id, (n, errors, excess, interval, precise) in numbers.items():
         measured = confirmed(n=n, errors=errors, rate=errors / n, excess=excess, interval=interval)
-        name = Explanation("name", {"source": "label", "covers": [1, 2], "precise": list(precise)})
+        name = UnknownExplanation("name", {"source": "label", "covers": [1, 2], "precise": list(precise)})
         listed.append(make_slice(id=id, name=id, confirm=measured, explanations=(name,)))
     return listed
 
