@@ -341,27 +341,39 @@ def methods() -> str:
     lines += [
         "`errata audit --method NAME` runs a method, `NAME:as_published` as in its paper. `--set NAME.OPTION=VALUE` "
         "sets an option; in Python, `errata.audit(..., options={NAME: {OPTION: VALUE}})`. `errata methods` prints this "
-        "list. A preset is a set of options: an empty cell under `as_published` means that it does not differ.",
+        "list. A preset is a set of options: an empty cell under `as_published` means that it does not differ. Options "
+        "named `advanced.KEY` are rarely set; in Python they are the mapping `advanced`.",
         "",
     ]
     for entry in describe():
         cls = registry()[entry["name"]]
-        text = prose_of(cls)
-        words = words_of(text, entry["options"]) | {"seed": "Seed of the search."}
         needs = ", ".join(f"`{name}`" for name in entry["needs"]) or "nothing beyond rows"
         presets = ", ".join(f"`{name}`" for name in entry["presets"])
-        lines += [f"## {entry['name']}", "", lead_of(text, words), "", f"Needs {needs}. Presets: {presets}.", ""]
-        lines += table(("option", "default", "`as_published`", "meaning"), _options(entry, cls, words))
+        lead = lead_of(prose_of(cls), entry["options"])
+        lines += [f"## {entry['name']}", "", lead, "", f"Needs {needs}. Presets: {presets}.", ""]
+        lines += table(("option", "default", "`as_published`", "allowed", "meaning"), _options(entry, cls))
     return "\n".join(lines)
 
 
-def _options(entry: Mapping[str, Any], cls: Any, words: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
-    recommended = cls.presets["recommended"]
-    published = cls.presets["as_published"]
-    for name, default in entry["options"].items():
+def _options(entry: Mapping[str, Any], cls: Any) -> Iterator[tuple[str, ...]]:
+    """The options of a method, then the advanced ones, `advanced.KEY`."""
+    recommended = _flat(cls.presets["recommended"])
+    published = _flat(cls.presets["as_published"])
+    advanced = {f"advanced.{key}": default for key, default in entry["advanced"].items()}
+    for name, default in {**entry["options"], **advanced}.items():
+        if name == "advanced":
+            continue
         usual = recommended.get(name, default)
-        differs = name in published and published[name] != usual
-        yield f"`{name}`", _json(usual), _json(published[name]) if differs else "", words.get(name, "")
+        differing = ""
+        if name in published and published[name] != usual:
+            differing = _json(published[name])
+        yield f"`{name}`", _json(usual), differing, entry["allowed"].get(name, ""), entry["about"].get(name, "")
+
+
+def _flat(preset: Mapping[str, Any]) -> dict[str, Any]:
+    """A preset with the keys of `advanced` as `advanced.KEY`."""
+    inner = preset.get("advanced", {})
+    return {**preset, **{f"advanced.{key}": value for key, value in inner.items()}}
 
 
 def _json(value: Any) -> str:
