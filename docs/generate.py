@@ -69,10 +69,99 @@ SLICE = {
     "confirm": "On the held-out rows, see [confirm](#confirm); null where nothing was measured.",
     "explanations": "See [explanations](#explanations).",
 }
-SHARED = {
+# Keys of explanations whose fields have no words in the code, since their names say it; RECORD.KEY where it is not the
+# same in every record.
+MEANINGS = {
     "chosen_on": "The rows on which it was chosen: `discover` for search rows, `confirm` for held-out rows.",
     "measured_on": "The rows on which it was measured, likewise.",
+    "drawn_from": "The rows from which it was drawn, likewise.",
     "representation": "The representation that it was computed in.",
+    "n": "Rows.",
+    "errors": "Rows that are wrong; null where there are no errors to count.",
+    "error_rate": "Their share.",
+    "mean_loss": "Mean loss of the rows.",
+    "id": "Id of the row.",
+    "row": "Position of the row in the evaluation.",
+    "label": "Its true class.",
+    "prediction": "Its predicted class.",
+    "loss": "Its loss.",
+    "seed": "Seed of what was drawn at random.",
+    "text": "In words.",
+    "task": "The label, in a multi-label audit.",
+    "class": "Name of the class.",
+    "share": "Share of all rows.",
+    "column": "Name of the column.",
+    "value": "Its value.",
+    "rows": "The entries, best first.",
+    "of": "How many there were to choose from.",
+    "which": "Which group it is.",
+    "score": "What it was chosen by.",
+    "base_rate": "Share of members among the rows: what chance gives.",
+    "slice_share": "Share within the slice.",
+    "rest_share": "Share outside.",
+    "rest": "The same outside: rows with it, and rows.",
+    "feature": "Which column of the representation.",
+    "name": "Its name.",
+    "failures": "Rows that are wrong.",
+    "searched": "On the search rows.",
+    "groups": "Groups of rows to look at.",
+    "features": "One entry for each feature of the path.",
+    "captions.left_out": "How many captions were excluded, and why.",
+    "captions.class_rate": "The error rate of the class.",
+    "captions.hard": "The hardest captions.",
+    "captions.easy": "The easiest captions.",
+    "classes.labels": "Shares of the labels.",
+    "classes.predictions": "Shares of the predictions.",
+    "classes.confused": "The most frequent confusions.",
+    "coherence.random": "The same of as many errors at random.",
+    "coherence.p_value": "Share of random draws with a cosine as high.",
+    "features.radius": "How far an attack may go.",
+    "features.step": "Length of one step of an attack.",
+    "features.steps": "Steps of an attack.",
+    "metadata.columns": "One entry for each column.",
+    "metadata.skipped": "Columns that were not used.",
+    "opponents.opponents": "Training rows that raise the loss of its errors most.",
+    "opponents.helpers": "Training rows that lower it most.",
+    "opponents.profile": "Values that are commoner among the opponents than in training.",
+    "path.knows_outcome": "Whether membership reads the outcome; there are then no held-out numbers.",
+    "sizes.slices": "One point for each slice.",
+    "sizes.clusters": "One point for each cluster, to compare with.",
+    "tokens.length": "Lengths of the texts.",
+    "CaptionRow.retrieval": "How well nearness to the caption finds members.",
+    "CaptionRow.matches": "The rows nearest to the caption.",
+    "ClusterPoint.cluster": "Which cluster.",
+    "FeatureImages.pictures": "One entry for each of the most activating rows.",
+    "FeatureImage.picture": "The image of the row.",
+    "FeatureImage.attack": "The image after the attack.",
+    "Lengths.slice": "Mean number of words within the slice.",
+    "Lengths.slice_n": "Texts within the slice.",
+    "Lengths.rest": "Mean number of words outside.",
+    "Lengths.rest_n": "Texts outside.",
+    "OpponentShare.opponents": "Opponents with the value, and opponents.",
+    "OpponentShare.train": "Training rows with the value, and training rows.",
+    "OpponentShare.lift": "The first share over the second.",
+    "PathFeature.cuts": "Where the path cuts the feature.",
+    "PathFeature.activating": "The rows with its largest values.",
+    "PathFeature.range": "Rows at its quantiles.",
+    "PathNumbers.group_n": "Rows of the group.",
+    "PathNumbers.group_failures": "Those that are wrong.",
+    "PathNumbers.base_error_rate": "BER, the error rate of the group.",
+    "PathNumbers.error_rate": "ER, the error rate of the leaf.",
+    "PathNumbers.error_coverage": "EC, the leaf's share of the group's failures.",
+    "PathNumbers.importance": "IV, error rate times coverage.",
+    "PathNumbers.aler": "ALER, the sum of the importance over all leaves.",
+    "PickedExample.picked": "What it was picked by.",
+    "QuantileExample.quantile": "Which quantile, from 0 to 1.",
+    "SkippedColumn.distinct": "Distinct values.",
+    "SlicePoint.id": "Id of the slice.",
+    "SlicePoint.side": "`hard` or `easy`.",
+    "SlicePoint.verdict": "Of the slice.",
+    "TokenRow.token": "The word.",
+    "TokenRow.slice_tokens": "How often it occurs within the slice, and words there.",
+    "TokenRow.whole_tokens": "How often it occurs in all rows, and words there.",
+    "Tree.nodes": "All nodes, the root first.",
+    "TreeNode.depth": "From 0, the root.",
+    "ValueRow.found": "The same shares on the search rows.",
 }
 RULE = {
     "kind": "`ball`, `component`, `direction`, `path`, `cell`, `loss`, `ids`; `stand-in` for an approximation.",
@@ -359,7 +448,7 @@ def _options(entry: Mapping[str, Any], cls: Any) -> Iterator[tuple[str, ...]]:
     """The options of a method, then the advanced ones, `advanced.KEY`."""
     recommended = _flat(cls.presets["recommended"])
     published = _flat(cls.presets["as_published"])
-    advanced = {f"advanced.{key}": default for key, default in entry["advanced"].items()}
+    advanced = {f"advanced.{key}": default for key, default in entry.get("advanced", {}).items()}
     for name, default in {**entry["options"], **advanced}.items():
         if name == "advanced":
             continue
@@ -367,7 +456,13 @@ def _options(entry: Mapping[str, Any], cls: Any) -> Iterator[tuple[str, ...]]:
         differing = ""
         if name in published and published[name] != usual:
             differing = _json(published[name])
-        yield f"`{name}`", _json(usual), differing, entry["allowed"].get(name, ""), entry["about"].get(name, "")
+        yield (
+            f"`{name}`",
+            _json(usual),
+            differing,
+            entry.get("allowed", {}).get(name, ""),
+            entry.get("about", {}).get(name, ""),
+        )
 
 
 def _flat(preset: Mapping[str, Any]) -> dict[str, Any]:
@@ -520,7 +615,8 @@ def json_keys(cls: type) -> Iterator[tuple[str, Any, str]]:
             yield from json_keys(_record_of(hints[field.name]))
         else:
             key = field.metadata.get("json", field.name)
-            yield key, hints[field.name], words[field.name] or SHARED.get(key, "")
+            own = f"{getattr(cls, 'kind', cls.__name__)}.{key}"
+            yield key, hints[field.name], words[field.name] or MEANINGS.get(own) or MEANINGS.get(key, "")
 
 
 def _record_of(hint: Any) -> Any:
