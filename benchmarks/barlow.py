@@ -94,7 +94,7 @@ def many(groups: int) -> None:
     seconds, right, slices = 0.0, 0, 0
     for start in range(0, groups, AT_ONCE):
         evaluation, planted = classes(min(AT_ONCE, groups - start), start)
-        slicer, took = timed(Barlow(count=10 * AT_ONCE).fit, evaluation)
+        slicer, took = timed(Barlow(slices=10 * AT_ONCE).fit, evaluation)
         seconds += took
         right += int((slicer.features_[slicer.starts_[:-1]] == planted).sum())
         slices += len(slicer.rules_)

@@ -94,7 +94,7 @@ def numbers(evaluation: Evaluation, group: str, depth: int, preset: str) -> dict
     """One tree a group, grown on the first half of the rows; both halves counted, never together."""
     half = len(evaluation) // 2
     grown, held = (evaluation.rows(np.arange(*ends)) for ends in ((0, half), (half, len(evaluation))))
-    slicer = make(f"barlow:{preset}", options={"group": group, "depth": depth})
+    slicer = make(f"barlow:{preset}", options={"scope": group, "depth": depth})
     slicer.fit(grown)
     told = {name: {json.dumps(dict(one.group)): one.leaves for one in tree_statistics(slicer, rows)}
             for name, rows in (("in sample", grown), ("held out", held))}  # fmt: skip

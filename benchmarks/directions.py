@@ -81,7 +81,7 @@ def same_side(machine: SVC, Z: np.ndarray, y: np.ndarray, new: np.ndarray) -> tu
 
 def compare(classes: int, rows: int, timed: int, least: float) -> bool:
     found, held = problem(classes, rows, 1), problem(classes, rows, 2)
-    mine, slicer = seconds(Directions(nested=False, permutations=0, slices=None), found)
+    mine, slicer = seconds(Directions(permutations=0, slices=None, advanced={"nested": False}), found)
     Z, new, theirs, agreed, scores = slicer._standard(found.X), slicer._standard(held.X), 0.0, [], []
     for c in range(timed):
         own, y = found.labels == c, np.where(found.wrong[found.labels == c], -1, 1)

@@ -141,7 +141,7 @@ def face_run(
     fit(model, X, groups[learnt], epochs=epochs, batch=128, lr=3e-3, seed=seed)
     theirs, mine = batches(X, groups[learnt]), batches(images[held], groups[held])
     test, train = embedded(model, mine, theirs)
-    inside = InfembedRule(accuracy=LOW, size=LEAST, seed=seed).fit(test).membership(test) > 0.5
+    inside = InfembedRule(accuracy=LOW, min_rows=LEAST, seed=seed).fit(test).membership(test) > 0.5
     own = test.labels == GROUP
     of_group = [members for members in inside.T if own[members].mean() > 0.5]
     facts = [f"{accuracy(test, ~own):.2f}, {accuracy(test, own):.2f}", f"{inside.shape[1]}, {len(of_group)}"]
@@ -222,7 +222,7 @@ def news(seeds: int, cache: Path) -> bool:
     orders["highest training loss"] = np.argsort(-train.losses, kind="stable")
     rows = [[name, *(share(mislabelled[order[:n]]) for n in RELABELLED)] for name, order in orders.items()]
     table(["training rows", *(f"mislabelled of the first {n}" for n in RELABELLED)], rows)
-    audited = errata.audit(test, train=train, options={"infembed": {"count": CLUSTERS}})
+    audited = errata.audit(test, train=train, options={"infembed": {"slices": CLUSTERS}})
     print(f"\naudit with K={CLUSTERS}: {verdicts(audited)}")
     return min(held) >= 2 * mislabelled.mean()
 
@@ -252,7 +252,7 @@ def news_rows(cache: Path) -> tuple[Evaluation, Evaluation, Array, float]:
 
 def news_slices(test: Evaluation, train: Evaluation, mislabelled: Array, seed: int) -> float:
     """The mean share of mislabelled opponents over slices of low accuracy; prints the slices of the first seed."""
-    inside = Infembed(count=CLUSTERS, seed=seed).fit(test).membership(test) > 0.5
+    inside = Infembed(slices=CLUSTERS, seed=seed).fit(test).membership(test) > 0.5
     base, rows, low, high = mislabelled.mean(), [], [], []
     for members in inside.T:
         score = accuracy(test, members)
@@ -291,7 +291,7 @@ def imagenet(seeds: int, cache: Path) -> bool:
     fitted = HeadInfluence.fit(evaluation.rows(discover), InfluenceOptions(steps=STEPS, rank=RANK, rows=None))
     evaluation, right = fitted.embed(evaluation), ~evaluation.errors
     print(f"searched: right {share(right[discover])}; others: right {share(right[~discover])}")
-    options = {"accuracy": LOW, "size": LEAST, "depth": DEPTH}
+    options = {"accuracy": LOW, "min_rows": LEAST, "advanced": {"depth": DEPTH}}
     held, rows, lines = [], [], []
     for seed in range(seeds):
         slicer = InfembedRule(**options, seed=seed).fit(evaluation.rows(discover))

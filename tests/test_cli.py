@@ -182,13 +182,20 @@ def test_methods_by_comma_and_repeated(audit: Path) -> None:
 
 
 def test_presets_and_options_reach_the_method(data: Path, tmp_path: Path, run: Run) -> None:
-    words = ["--method", "spotlight:as_published,gmm", "--set", "spotlight.steps=50", "--set", "gmm.components=3"]
+    words = [
+        "--method",
+        "spotlight:as_published,gmm",
+        "--set",
+        "spotlight.advanced.steps=50",
+        "--set",
+        "gmm.components=3",
+    ]
     assert run("audit", data / "x.npz", "-o", tmp_path / "audit", *words).code == 0
     published = json.loads((tmp_path / "audit/slicers/spotlight-as_published.json").read_text())["params"]
-    assert (published["solver"], published["dim"], published["steps"]) == ("adam", "by_peak", 50)
+    assert published["advanced"] == {"solver": "adam", "dimming": "by_peak", "steps": 50}
     assert json.loads((tmp_path / "audit/slicers/gmm.json").read_text())["params"]["components"] == 3
     settings = facts(tmp_path / "audit")["settings"]
-    assert settings["options"] == {"spotlight": {"steps": 50}, "gmm": {"components": 3}}
+    assert settings["options"] == {"spotlight": {"advanced.steps": 50}, "gmm": {"components": 3}}
     methods = {name for found in facts(tmp_path / "audit")["slices"] for name in found["found_by"]}
     assert methods <= {"spotlight:as_published", "gmm"}
 

@@ -232,7 +232,7 @@ def test_options_of_a_preset_stand_above_those_of_the_method() -> None:
     audit = errata.audit(
         planted(),
         methods=["spotlight:as_published", "spotlight"],
-        options={"spotlight": {"count": 2, "steps": 30}, "spotlight:as_published": {"count": 1}},
+        options={"spotlight": {"slices": 2, "advanced.steps": 30}, "spotlight:as_published": {"slices": 1}},
     )
     published, recommended = audit.slicers["spotlight-as_published"], audit.slicers["spotlight"]
     assert (published.count, published.steps, published.solver, published.dim) == (1, 30, "adam", "by_peak")

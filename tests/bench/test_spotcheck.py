@@ -14,7 +14,7 @@ from errata.cli.bench import spotcheck_table
 from errata.core import Evaluation, InputError
 
 METHODS = ["gmm", "high-loss", "spotlight:as_published"]
-QUICK = {"spotlight:as_published": {"steps": 30}}
+QUICK = {"spotlight:as_published": {"advanced.steps": 30}}
 
 
 def made_up(benchmark, world):

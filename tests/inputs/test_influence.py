@@ -255,7 +255,7 @@ def test_an_audit_measures_approximations_of_what_reads_the_label():
         assert set(evaluation.representations) == {"penultimate", "influence"}
         assert evaluation.source("influence").reads == {"label"}
         assert evaluation.source("influence").from_model
-        found = audit(evaluation, methods=["infembed"], options={"infembed": {"count": 4}})
+        found = audit(evaluation, methods=["infembed"], options={"infembed": {"slices": 4}})
         assert isinstance(found.slicers["infembed"], Approximation)
         assert found.slicers["infembed"].representation_ == "penultimate"
         assert found.slices

@@ -101,7 +101,7 @@ def test_nodes_of_a_rule_lead_every_row_to_its_leaf():
 
 def test_slices_are_valid_leaves_by_importance_over_all_groups():
     ev = world(n=3000)
-    slicer = made(count=100, delta=0.02, tau=0.05).fit(ev)
+    slicer = made(slices=100, delta=0.02, tau=0.05).fit(ev)
     numbers = [rule["searched"] for rule in slicer.rules_]
     assert len(numbers) >= 4
     assert len({rule["tree"] for rule in slicer.rules_}) == 3
@@ -110,7 +110,7 @@ def test_slices_are_valid_leaves_by_importance_over_all_groups():
     for one in numbers:
         assert one["error_rate"] > one["base_error_rate"] + 0.02
         assert one["error_coverage"] > 0.05
-    assert [rule["tree"] for rule in made(count=2, delta=0.02, tau=0.05).fit(ev).rules_] == [
+    assert [rule["tree"] for rule in made(slices=2, delta=0.02, tau=0.05).fit(ev).rules_] == [
         rule["tree"] for rule in slicer.rules_[:2]
     ]
 
@@ -127,7 +127,7 @@ GROUPS = {
 def test_groupings(group):
     scope, reads = GROUPS[group]
     ev, fresh = world(n=4000), world(1, n=4000)
-    slicer = made(group=group, tau=0.1, delta=0.05).fit(ev)
+    slicer = made(scope=group, tau=0.1, delta=0.05).fit(ev)
     assert slicer.reads == reads
     rule = next(rule for rule in slicer.rules_ if rule["scope"] == scope)
     assert PLANTED in [one["feature"] for one in rule["conditions"]]
@@ -144,12 +144,12 @@ def test_groups_are_of_the_classes_that_occur():
     X = np.zeros((4, 1))
     ev = Evaluation(labels=np.array([0, 1, 1, 4]), predictions=np.array([0, 1, 3, 3]), representations={"e": X})
     assert made().fit(ev).groups_ == ({"label": 0}, {"label": 1}, {"label": 4})
-    assert made(group="prediction").fit(ev).groups_ == ({"prediction": 0}, {"prediction": 1}, {"prediction": 3})
+    assert made(scope="prediction").fit(ev).groups_ == ({"prediction": 0}, {"prediction": 1}, {"prediction": 3})
 
 
 def test_pairs_are_of_classes_taken_for_each_other():
     ev = world(n=3000)
-    slicer = made(group="pair", pairs=2).fit(ev)
+    slicer = made(scope="pair", **{"advanced.pairs": 2}).fit(ev)
     confused = [((ev.labels == a) & (ev.predictions == b)).sum() for a, b in [(0, 1), (1, 2), (2, 0)]]
     assert len(slicer.groups_) == 2
     assert slicer.groups_[0] == {"pair": [1, 2]}
@@ -170,23 +170,23 @@ def test_who_knows_the_outcome():
         labels=ev.labels, predictions=ev.predictions, representations=ev.representations,
         sources={"e": Source(from_model=False)}, metadata=ev.metadata,
     )  # fmt: skip
-    own = {group: knows_outcome(made(group=group).fit(ev), ev) for group in ("label", "prediction", "pair", "site")}
-    other = {group: knows_outcome(made(group=group).fit(foreign), foreign) for group in own}
+    own = {group: knows_outcome(made(scope=group).fit(ev), ev) for group in ("label", "prediction", "pair", "site")}
+    other = {group: knows_outcome(made(scope=group).fit(foreign), foreign) for group in own}
     assert own == {"label": True, "prediction": False, "pair": True, "site": False}
     assert other == {"label": False, "prediction": False, "pair": True, "site": False}
 
 
 @pytest.mark.parametrize(("group", "missing"), [("label", "labels"), ("prediction", "predictions"), ("pair", "labels")])
 def test_new_rows_need_what_the_grouping_reads(group, missing):
-    slicer = made(group=group).fit(world())
+    slicer = made(scope=group).fit(world())
     bare = Evaluation(representations={"e": np.zeros((3, 30))})
-    with pytest.raises(MissingInput, match=f"`barlow` with group={group} needs `{missing}`"):
+    with pytest.raises(MissingInput, match=f"`barlow` with scope={group} needs `{missing}`"):
         slicer.membership(bare)
 
 
 def test_new_rows_need_the_column_that_groups():
     ev = world()
-    slicer = made(group="site", delta=0.05, tau=0.1).fit(ev)
+    slicer = made(scope="site", delta=0.05, tau=0.1).fit(ev)
     with pytest.raises(ValueError, match="limited to site 'north', which this evaluation does not have"):
         slicer.membership(Evaluation(representations=ev.representations))
 
@@ -201,7 +201,7 @@ def test_values_that_were_not_seen_are_in_no_slice():
 @pytest.mark.parametrize("group", ["label", "prediction", "pair", "site", "all"])
 @pytest.mark.parametrize("preset", ["recommended", "as_published"])
 def test_a_saved_slicer_gives_the_same_answers(group, preset, tmp_path):
-    slicer = made(preset, group=group, delta=0.01, tau=0.01, features=5).fit(world(n=600))
+    slicer = made(preset, scope=group, delta=0.01, tau=0.01, **{"advanced.features": 5}).fit(world(n=600))
     state = slicer.to_state()
     arrays.write(tmp_path / "s.safetensors", state.arrays)
     again = Barlow.from_state(
@@ -234,7 +234,7 @@ def test_poor_groups_give_an_answer(group, preset, case):
         labels=labels, predictions=np.where(failed, 1 - labels, labels), representations={"e": X},
         metadata={"site": site},
     )  # fmt: skip
-    slicer = made(preset, group=group).fit(ev)
+    slicer = made(preset, scope=group).fit(ev)
     weights = slicer.membership(ev)
     assert weights.shape == (n, len(slicer.rules_))
     if case in ("no failure", "all failures", "constant"):
@@ -258,7 +258,7 @@ def test_missing_numbers_are_no_group():
     ev = Evaluation(
         labels=ev.labels, predictions=ev.predictions, representations=ev.representations, metadata={"age": age}
     )
-    assert made(group="age").fit(ev).groups_ == ({"age": 1.0}, {"age": 2.0})
+    assert made(scope="age").fit(ev).groups_ == ({"age": 1.0}, {"age": 2.0})
 
 
 def test_seeds(monkeypatch):
@@ -268,7 +268,7 @@ def test_seeds(monkeypatch):
     def chosen(seed, **options):
         return made(seed=seed, delta=0.0, tau=0.0, **options).fit(ev).to_state()
 
-    for options in ({}, {"information": "neighbours"}):
+    for options in ({}, {"advanced.information": "neighbours"}):
         a, b = chosen(1, **options), chosen(1, **options)
         assert a.facts == b.facts
         assert all(np.array_equal(a.arrays[name], b.arrays[name]) for name in a.arrays)
@@ -279,7 +279,7 @@ def test_seeds(monkeypatch):
         "errata.slicers.barlow.slicer.neighbour_information",
         lambda X, failed, seed: given_seeds.append(seed) or np.zeros(X.shape[1]),
     )
-    chosen(5, information="neighbours")
+    chosen(5, **{"advanced.information": "neighbours"})
     assert set(given_seeds) == {5}
     exact = [chosen(seed).arrays["cuts_"] for seed in (0, 1)]
     np.testing.assert_array_equal(*exact)
@@ -287,15 +287,15 @@ def test_seeds(monkeypatch):
 
 def test_presets_differ_as_the_papers_code_does():
     plain, published = made(), made("as_published")
-    assert (plain.information, plain.balanced, plain.least) == ("threshold", False, 10)
-    assert (published.information, published.balanced, published.least) == ("neighbours", True, 1)
+    assert (plain._rare.information, plain._rare.balanced, plain._rare.min_rows) == ("threshold", False, 10)
+    assert (published._rare.information, published._rare.balanced, published._rare.min_rows) == ("neighbours", True, 1)
     for slicer in (plain, published):
-        assert (slicer.features, slicer.delta, slicer.tau) == (20, 0.1, 0.2)
+        assert (slicer._rare.features, slicer.delta, slicer.tau) == (20, 0.1, 0.2)
 
 
 def test_balanced_trees_weigh_failures_as_much_as_the_rest():
     ev = world(n=900)
-    slicer = made(balanced=True, group="all").fit(ev)
+    slicer = made(scope="all", **{"advanced.balanced": True}).fit(ev)
     X, failed = ev.by_id().representations["e"], ev.by_id().errors
     columns = np.argsort(-threshold_information(X, failed, 10), kind="stable")[:20]
     want = grow(X, failed, columns, 3, (~failed).sum() / failed.sum(), 10)
@@ -304,23 +304,25 @@ def test_balanced_trees_weigh_failures_as_much_as_the_rest():
     assert plain.cuts.shape != want.cuts.shape or not np.array_equal(plain.cuts, want.cuts)
 
 
-@pytest.mark.parametrize("option", ["features", "depth", "least", "delta", "tau", "pairs", "count"])
+@pytest.mark.parametrize(
+    "option", ["advanced.features", "depth", "advanced.min_rows", "delta", "tau", "advanced.pairs", "slices"]
+)
 def test_options_out_of_range_are_refused(option):
     with pytest.raises(ValueError, match=rf"`barlow\.{option}` must be .*; got -1"):
-        made(**{option: -1}).fit(world(n=60))
+        made(**{option: -1})
 
 
 def test_depth_is_at_most_three():
-    with pytest.raises(ValueError, match=r"`barlow\.depth` must be from 1 to 3; got 4"):
-        made(depth=4).fit(world(n=60))
+    with pytest.raises(ValueError, match=r"`barlow\.depth` must be an integer between 1 and 3; got 4"):
+        made(depth=4)
     assert all(len(rule["conditions"]) == 1 for rule in made(depth=1).fit(world()).rules_)
 
 
 def test_unknown_groupings_are_refused():
-    with pytest.raises(ValueError, match=r"unknown `barlow\.group` `lable`; did you mean `label`"):
-        made(group="lable").fit(world(n=60))
-    with pytest.raises(ValueError, match=r"`barlow\.group` = age has 2,100 values; give a column with at most 2,000"):
-        made(group="age").fit(world(n=2100))
+    with pytest.raises(ValueError, match=r"unknown `barlow\.scope` `lable`; did you mean `label`"):
+        made(scope="lable").fit(world(n=60))
+    with pytest.raises(ValueError, match=r"`barlow\.scope` = age has 2,100 values; give a column with at most 2,000"):
+        made(scope="age").fit(world(n=2100))
 
 
 def test_only_classes_can_be_right_or_wrong():

@@ -6,7 +6,7 @@ from sklearn.mixture import GaussianMixture
 
 from errata.core import Evaluation
 from errata.slicers import make
-from errata.slicers.gaussians import Gaussians, likeliest
+from errata.slicers.numerics import Gaussians, likeliest
 
 
 def test_high_loss_takes_the_highest_losses():
@@ -53,7 +53,7 @@ def test_gmm_as_published_is_scikit_learns_mixture():
 def test_gmm_posteriors_are_scikit_learns():
     X, _, losses = blobs()
     ev = Evaluation(losses=losses, representations={"e": X})
-    slicer = make("gmm", options={"components": 3, "reduce": None}).fit(ev)
+    slicer = make("gmm", options={"components": 3, "axes": None}).fit(ev)
     peer = GaussianMixture(3, random_state=0, reg_covar=1e-6 * X.var()).fit(X - X.mean(axis=0))
     ours = np.sort(slicer.membership(ev), axis=1)
     np.testing.assert_allclose(ours, np.sort(peer.predict_proba(X - X.mean(axis=0)), axis=1), atol=1e-6)

@@ -20,6 +20,7 @@ from errata.slicers.directions.strength import (
     quarters,
     shuffled_halves,
 )
+from errata.slicers.options import merge
 from errata.store import arrays
 
 GRID = np.geomspace(1e-6, 1, 7)
@@ -262,11 +263,11 @@ def test_strength_is_honest_where_nothing_is_to_be_found():
     rng = np.random.default_rng(1)
     n, classes = 1600, 40
     ev = of(rng.normal(size=(n, 10)), np.arange(n) % classes, rng.random(n) < 0.3)
-    spread = {"C_from": 0.1, "C_to": 10.0, "C_steps": 7, "slices": None}
-    nested = Directions(permutations=2, **spread).fit(ev)
+    spread = {"C_min": 0.1, "C_max": 10.0, "C_values": 7}
+    nested = Directions(permutations=2, slices=None, advanced=spread).fit(ev)
     assert np.mean([rule["strength"] for rule in nested.rules_]) == pytest.approx(0.5, abs=0.02)
     assert np.mean([rule["null"]["mean"] for rule in nested.rules_]) == pytest.approx(0.5, abs=0.02)
-    chosen = Directions(nested=False, permutations=0, **spread).fit(ev)
+    chosen = Directions(permutations=0, slices=None, advanced={**spread, "nested": False}).fit(ev)
     assert np.mean([rule["strength"] for rule in chosen.rules_]) > 0.53
 
 
@@ -365,7 +366,7 @@ def test_a_column_that_never_varies_in_training_says_nothing():
 
 def test_twice_standardises_what_already_is():
     ev = planted(0)
-    slicer = Directions(twice=True, **QUICK).fit(ev)
+    slicer = Directions(advanced={"twice": True}, **QUICK).fit(ev)
     once = Directions(**QUICK).fit(ev)._standard(ev.representations["e"])
     np.testing.assert_allclose(slicer._standard(ev.representations["e"]), once_more(once, slicer), atol=1e-12)
 
@@ -393,8 +394,8 @@ def test_without_standardising_a_direction_lies_in_the_space_itself():
 
 
 def test_what_is_not_standardised_cannot_be_so_twice():
-    with pytest.raises(InputError, match=r"`directions\.twice` must be false where `standardise` is; got True"):
-        Directions(standardise=False, twice=True).fit(planted(0, n=60))
+    with pytest.raises(InputError, match=r"`directions\.advanced\.twice` must be false where `standardise` is"):
+        Directions(standardise=False, advanced={"twice": True}).fit(planted(0, n=60))
 
 
 def once_more(Z: np.ndarray, slicer: Directions) -> np.ndarray:
@@ -413,13 +414,13 @@ def two_failures(seed: int) -> tuple[Evaluation, np.ndarray]:
 
 def test_two_ways_to_fail_are_two_directions():
     (ev, _), (new, mode) = two_failures(0), two_failures(1)
-    slicer = Directions(count=2, permutations=5).fit(ev)
+    slicer = Directions(per_class=2, permutations=5).fit(ev)
     hard = slicer.membership(new) >= slicer.thresholds_
     shares = np.array([hard[mode == m].mean(axis=0) for m in (0, 1)])
     assert sorted(map(tuple, shares.round())) == [(0, 1), (1, 0)]
     assert all(rule["strength"] > rule["null"]["mean"] + 0.1 for rule in slicer.rules_)
     assert {rule["group"] for rule in slicer.rules_} == {0, 1}
-    one = Directions(count=1, permutations=0).fit(ev).membership(new)[:, 0] >= 0.5
+    one = Directions(per_class=1, permutations=0).fit(ev).membership(new)[:, 0] >= 0.5
     assert min(one[mode == 0].mean(), one[mode == 1].mean()) > 0.7  # a single direction mixes them
 
 
@@ -442,7 +443,7 @@ def test_few_errors_are_not_split():
     assert y.shape == (1, 3, 80)
     np.testing.assert_array_equal(y[0, 0], np.where(wrong, -1, 1))
     assert (y[0, 1:] == 0).all()
-    rules = Directions(count=3, permutations=2).fit(of(X, np.zeros(80, dtype=int), wrong)).rules_
+    rules = Directions(per_class=3, permutations=2).fit(of(X, np.zeros(80, dtype=int), wrong)).rules_
     assert len(rules) == 1
 
 
@@ -477,22 +478,22 @@ def test_rows_that_are_all_alike_have_no_direction():
 
 def test_large_classes_are_sampled_and_errors_kept():
     ev = planted(0, n=3000, classes=1)
-    rules = Directions(rows=400, **QUICK).fit(ev).rules_
+    rules = Directions(advanced={"max_rows": 400}, **QUICK).fit(ev).rules_
     assert rules[0]["rows"] == 400
     assert rules[0]["errors"] == 200
     assert rules[0]["strength"] > 0.7
-    everything = Directions(rows=None, **QUICK).fit(ev).rules_[0]
+    everything = Directions(advanced={"max_rows": None}, **QUICK).fit(ev).rules_[0]
     assert (everything["rows"], everything["errors"]) == (3000, int(ev.errors.sum()))
 
 
 def test_classes_by_prediction_need_no_label_of_new_rows():
     ev = planted(0)
-    slicer = Directions(within="prediction", **QUICK).fit(ev)
+    slicer = Directions(scope="prediction", **QUICK).fit(ev)
     assert slicer.reads == {"prediction"}
     assert all(set(rule["scope"]) == {"prediction"} for rule in slicer.rules_)
     bare = Evaluation(predictions=ev.predictions, representations=ev.representations)
     np.testing.assert_array_equal(slicer.membership(bare), slicer.membership(ev))
-    with pytest.raises(MissingInput, match="within=label needs `labels`"):
+    with pytest.raises(MissingInput, match="scope=label needs `labels`"):
         Directions(**QUICK).fit(ev).membership(bare)
 
 
@@ -527,18 +528,20 @@ def test_other_tasks_are_refused():
 @pytest.mark.parametrize(
     ("option", "value", "words"),
     [
-        ("count", 0, "at least 1"),
-        ("C_from", 0.0, "positive"),
-        ("C_to", 1e-9, "at least `C_from`"),
-        ("C_steps", 0, "at least 1"),
-        ("permutations", -1, "at least 0"),
-        ("rows", 3, "at least 10, or null for all"),
-        ("slices", 0, "at least 1, or null for all"),
+        ("per_class", 0, "an integer of at least 1"),
+        ("advanced.C_min", 0.0, "a number above 0"),
+        ("advanced.C_max", 1e-9, "a number of at least `C_min`"),
+        ("advanced.C_values", 0, "an integer of at least 1"),
+        ("permutations", -1, "an integer of at least 0"),
+        ("advanced.max_rows", 3, "an integer of at least 10 or null"),
+        ("slices", 0, "an integer of at least 1 or null"),
     ],
 )
 def test_bad_options_are_refused(option, value, words):
     with pytest.raises(InputError, match=rf"`directions\.{option}` must be {words}; got {value}"):
-        Directions(**{option: value}).fit(planted(0, n=60))
+        build(Directions, "recommended", 0, {option: value})
+    with pytest.raises(InputError, match=rf"`directions\.{option}` must be {words}; got {value}"):
+        Directions(**merge({option: value})).fit(planted(0, n=60))  # also where nothing was built by name
 
 
 def test_the_same_seed_gives_the_same_bytes_and_a_saved_slicer_the_same_weights(tmp_path):

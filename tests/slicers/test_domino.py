@@ -57,7 +57,7 @@ def test_the_likelihood_never_goes_down(seed, init, weights):
     rows = small_rows(seed)
     whole = rows.Z.var(axis=0)
     shares = start(init, rows, 12, 1e-3, seed)
-    _, values = run(rows, shares, Weights(*weights), Variance(whole, floor=1e-3 * whole), tol=0, steps=60)
+    _, values = run(rows, shares, Weights(*weights), Variance(whole, floor=1e-3 * whole), tolerance=0, steps=60)
     assert climbs(values)
 
 
@@ -66,7 +66,9 @@ def test_the_published_agreement_does_not_go_down_where_predictions_are_certain(
     rows = small_rows(0)
     certain = Rows(rows.Z, rows.labels, np.eye(3)[rows.probs.argmax(axis=1)])
     variance = Variance(rows.Z.var(axis=0), floor=1e-3)
-    _, values = run(certain, start(init, certain, 12, 1e-3, 0), Weights(10, 10, "inner"), variance, tol=0, steps=60)
+    _, values = run(
+        certain, start(init, certain, 12, 1e-3, 0), Weights(10, 10, "inner"), variance, tolerance=0, steps=60
+    )
     assert climbs(values)
 
 
@@ -76,7 +78,9 @@ def test_the_published_step_can_go_down_where_they_are_not():
     for seed in range(6):
         rows = small_rows(seed)
         variance = Variance(rows.Z.var(axis=0), floor=1e-3)
-        _, values = run(rows, start("random", rows, 12, 0, seed), Weights(10, 10, "inner"), variance, tol=0, steps=60)
+        _, values = run(
+            rows, start("random", rows, 12, 0, seed), Weights(10, 10, "inner"), variance, tolerance=0, steps=60
+        )
         fell.append(np.diff(values).min() < -1e-6)
     assert any(fell)
 
@@ -86,7 +90,7 @@ def test_without_outcomes_it_is_scikit_learns_diagonal_mixture():
     shares = np.random.default_rng(0).dirichlet(np.ones(6), len(rows.Z))
     variance = Variance(rows.Z.var(axis=0), added=1e-6)
     begin = maximise(sums_of(shares, rows), variance)
-    mixture, values = run(rows, shares, Weights(0, 0), variance, tol=0, steps=25)
+    mixture, values = run(rows, shares, Weights(0, 0), variance, tolerance=0, steps=25)
     peer = GaussianMixture(
         6, covariance_type="diag", tol=0, max_iter=25, reg_covar=1e-6, weights_init=np.exp(begin.log_weights),
         means_init=begin.means, precisions_init=1 / begin.variances,
@@ -192,7 +196,8 @@ def test_with_more_cells_than_components_the_largest_that_occur_are_used():
 def fitted():
     ev, _ = planted(3, n=800, d=5, k=3)
     return {
-        p: make("domino", options={"posterior": p, "slices": 25, "reduce": 3}).fit(ev) for p in ("embedding", "full")
+        p: make("domino", options={"advanced.posterior": p, "slices": 25, "axes": 3}).fit(ev)
+        for p in ("embedding", "full")
     }
 
 
@@ -224,7 +229,7 @@ def test_what_it_reads_depends_on_the_posterior(fitted):
     ev, _ = planted(4, n=30, d=5, k=3)
     assert fitted["embedding"].reads == frozenset()
     assert not knows_outcome(fitted["embedding"], ev)
-    assert fitted["full"].reads == Domino.reads == {"label", "prediction"}
+    assert fitted["full"].reads == {"label", "prediction"}
     assert knows_outcome(fitted["full"], ev)
     assert make("domino").reads == frozenset()
     assert make("domino:as_published").reads == {"label", "prediction"}
@@ -243,7 +248,7 @@ def test_rules_tell_what_a_component_is():
 
 
 def test_the_published_rank_is_the_gap():
-    slicer = Domino(rank="gap")
+    slicer = Domino(advanced={"rank": "gap"})
     slicer.labels_ = np.array([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.2, 0.6, 0.2]])
     slicer.predictions_ = np.array([[0.9, 0.1, 0.0], [0.5, 0.5, 0.0], [0.4, 0.0, 0.6]])
     np.testing.assert_allclose(slicer._gap(), [0.1, 0.0, 0.4])
@@ -282,7 +287,7 @@ def test_degenerate_cases_give_finite_weights(case, posterior, init):
     X = {"constant": np.full_like(X, 7.7), "duplicates": X[np.arange(n) % 2], "huge": 1e12 * X}.get(case, X)
     ev = Evaluation(labels=labels, probs=probs, representations={"e": X})
     for preset in ("domino", "domino:as_published"):
-        slicer = make(preset, options={"init": init, "posterior": posterior}).fit(ev)
+        slicer = make(preset, options={"advanced.init": init, "advanced.posterior": posterior}).fit(ev)
         weights = slicer.membership(ev)
         assert len(slicer.means_) == min(25, n // 4)
         assert np.isfinite(weights).all()
@@ -311,18 +316,17 @@ def test_a_floor_holds_and_an_addition_adds():
 
 
 def test_bad_options_are_refused():
-    ev, _ = planted(0, n=200)
     for option, value in {
         "components": 0,
         "slices": 0,
-        "reduce": 0,
+        "axes": 0,
         "label_weight": -1.0,
-        "regularisation": 0.0,
+        "advanced.regularisation": 0.0,
     }.items():
         with pytest.raises(ValueError, match=rf"`domino\.{option}` must be"):
-            make("domino", options={option: value}).fit(ev)
-    with pytest.raises(ValueError, match=r"`domino\.init` must be"):
-        make("domino", options={"init": "cells"})
+            make("domino", options={option: value})
+    with pytest.raises(ValueError, match=r"`domino\.advanced\.init` must be `kmeans`, `confusion` or `random`; got"):
+        make("domino", options={"advanced.init": "cells"})
 
 
 def test_a_mixture_in_hand_scores_an_outcome():

@@ -9,7 +9,7 @@ from sklearn.metrics import silhouette_samples
 from errata.core import Evaluation, MissingInput, Source
 from errata.slicers import george, make
 from errata.slicers.contract import knows_outcome
-from errata.slicers.gaussians import Gaussians
+from errata.slicers.numerics import Gaussians
 
 
 def world(seed: int = 0, n: int = 1200, k: int = 2, shuffled: bool = False) -> tuple[Evaluation, np.ndarray]:
@@ -30,7 +30,7 @@ def first_precision(method: str, **kind) -> float:
     found = []
     for seed in range(10):
         ev, bad = world(seed, **kind)
-        slicer = make(method, options={"restarts": 1}).fit(ev)
+        slicer = make(method, options={"advanced.restarts": 1}).fit(ev)
         found.append(bad[slicer.membership(ev)[:, 0] >= slicer.thresholds_[0]].mean())
     return float(np.mean(found))
 
@@ -61,7 +61,7 @@ def test_score_counts_clusters_and_not_rows():
 def test_ties_go_to_the_larger_number_of_clusters(monkeypatch):
     monkeypatch.setattr(george, "silhouette_score", lambda distances, clusters: 0.4)
     ev, _ = world(n=400)
-    slicer = make("george", options={"most": 6}).fit(ev)
+    slicer = make("george", options={"max_clusters": 6}).fit(ev)
     assert np.bincount(slicer.class_of_).tolist() == [6, 6]
 
 
@@ -73,16 +73,16 @@ def test_the_number_of_clusters_is_found(clusterer):
     labels = (cluster >= 3).astype(int)
     X = centres[cluster] + rng.normal(size=(300, 2)) / 5
     ev = Evaluation(labels=labels, losses=rng.random(300), representations={"e": X})
-    slicer = make("george", options={"clusterer": clusterer}).fit(ev)
+    slicer = make("george", options={"advanced.clusterer": clusterer}).fit(ev)
     assert np.bincount(slicer.class_of_).tolist() == [3, 2]
 
 
 def test_a_class_without_clusters_stays_whole():
     X = np.random.default_rng(0).normal(size=(400, 8))
     ev = Evaluation(labels=np.zeros(400, dtype=int), losses=np.ones(400), representations={"e": X})
-    options = {"unit_length": False, "separation": 0.3}
+    options = {"advanced.unit_length": False, "advanced.separation": 0.3}
     assert len(make("george", options=options).fit(ev).means_) == 1
-    assert len(make("george", options={**options, "separation": -1.0}).fit(ev).means_) >= 2
+    assert len(make("george", options={**options, "advanced.separation": -1.0}).fit(ev).means_) >= 2
 
 
 def test_keep_rule_by_hand():
@@ -114,20 +114,28 @@ def test_over_clustering_cuts_out_the_bad_piece():
     X[:50] = rng.normal((4, 0), 0.2, (50, 2))
     bad = np.arange(600) < 50
     ev = Evaluation(labels=np.zeros(600, dtype=int), losses=bad + 0.1, representations={"e": X})
-    options = {"unit_length": False, "most": 2, "within": "label", "clusterer": "kmeans"}
+    options = {
+        "advanced.unit_length": False,
+        "max_clusters": 2,
+        "scope": "label",
+        "advanced.clusterer": "kmeans",
+    }
     whole = make("george", options=options).fit(ev)
-    cut = make("george", options={**options, "over": 5}).fit(ev)
+    cut = make("george", options={**options, "advanced.pieces": 5}).fit(ev)
     assert bad[whole.membership(ev)[:, 0] >= whole.thresholds_[0]].mean() < 0.3
     inside = cut.membership(ev)[:, 0] >= cut.thresholds_[0]
     assert bad[inside].mean() == 1
     assert inside.sum() == 50
-    together = cut._weights(cut._reduced(ev.representations["e"]), ev.labels).sum(axis=1)
+    together = cut._weights(cut._reduced(ev.representations["e"]), ev).sum(axis=1)
     np.testing.assert_allclose(together, 1)  # every row is in one slice or another
 
 
 def test_published_clusters_are_those_of_k_means():
     ev, _ = world()
-    slicer = make("george:as_published", options={"over": 1, "least": 4, "most": 4, "count": 99}).fit(ev)
+    slicer = make(
+        "george:as_published",
+        options={"advanced.pieces": 1, "advanced.min_clusters": 4, "max_clusters": 4, "slices": 99},
+    ).fit(ev)
     X = ev.representations["e"] / np.linalg.norm(ev.representations["e"], axis=1, keepdims=True)
     X = X - X.mean(axis=0)
     for c in (0, 1):
@@ -144,7 +152,7 @@ def test_tiny_classes_and_a_single_class(method, sizes):
     labels = np.repeat(np.arange(len(sizes)), sizes)
     X = rng.normal(size=(len(labels), 4))
     ev = Evaluation(labels=labels, losses=rng.random(len(labels)), representations={"e": X})
-    slicer = make(method, options={"count": 99}).fit(ev)
+    slicer = make(method, options={"slices": 99}).fit(ev)
     weights = slicer.membership(ev)
     np.testing.assert_allclose(weights.sum(axis=1), 1)
     for c, size in enumerate(sizes):
@@ -153,10 +161,10 @@ def test_tiny_classes_and_a_single_class(method, sizes):
             assert (slicer.class_of_ == c).sum() == 1
 
 
-def test_what_is_read_depends_on_within():
+def test_what_is_read_depends_on_the_scope():
     ev, _ = world(n=300)
     nearest = make("george").fit(ev)
-    label = make("george", options={"within": "label"}).fit(ev)
+    label = make("george", options={"scope": "label"}).fit(ev)
     assert not nearest.reads
     assert label.reads == {"label"}
     assert not knows_outcome(nearest, ev)
@@ -192,7 +200,12 @@ def test_hardness_looks_along_the_difference_of_class_means():
     X[:, 1:] -= np.stack([X[labels == c, 1:].mean(axis=0) for c in (0, 1)])[labels]
     hard = np.arange(600) < 60
     ev = Evaluation(labels=labels, losses=hard.astype(float), representations={"e": X})
-    options = {"reduction": "hardness", "within": "label", "unit_length": False, "most": 2}
+    options = {
+        "advanced.reduction": "hardness",
+        "scope": "label",
+        "advanced.unit_length": False,
+        "max_clusters": 2,
+    }
     slicer = make("george", options=options).fit(ev)
     inside = slicer.membership(ev)[:, 0] >= slicer.thresholds_[0]
     np.testing.assert_array_equal(inside, hard)
@@ -201,7 +214,7 @@ def test_hardness_looks_along_the_difference_of_class_means():
 def test_hardness_of_a_single_class_looks_from_the_origin():
     X = np.random.default_rng(0).normal(3, 1, (80, 3))
     ev = Evaluation(labels=np.zeros(80, dtype=int), losses=X[:, 0], representations={"e": X})
-    options = {"reduction": "hardness", "within": "label", "unit_length": False}
+    options = {"advanced.reduction": "hardness", "scope": "label", "advanced.unit_length": False}
     slicer = make("george", options=options).fit(ev)
     np.testing.assert_allclose(slicer.axes_[:, 0], X.mean(axis=0))
     assert np.isfinite(slicer.membership(ev)).all()
@@ -209,10 +222,10 @@ def test_hardness_of_a_single_class_looks_from_the_origin():
 
 def test_what_cannot_be_is_refused():
     ev, _ = world(n=100)
-    with pytest.raises(ValueError, match="hardness has an axis for each class; it needs `within` = label"):
-        make("george", options={"reduction": "hardness"}).fit(ev)
-    with pytest.raises(ValueError, match=r"`george\.least` must be at least 2; got 1"):
-        make("george", options={"least": 1}).fit(ev)
+    with pytest.raises(ValueError, match=r"hardness has an axis for each class; set `george\.scope` to `label`"):
+        make("george", options={"advanced.reduction": "hardness"}).fit(ev)
+    with pytest.raises(ValueError, match=r"`george\.advanced\.min_clusters` must be an integer of at least 2; got 1"):
+        make("george", options={"advanced.min_clusters": 1})
     ratings = Evaluation(labels=[0.5, 1.5], predictions=[0.4, 1.0], representations={"e": np.eye(2)})
     with pytest.raises(ValueError, match="clusters within classes; this evaluation is one of regression"):
         make("george").fit(ratings)

@@ -70,7 +70,7 @@ class Thirds:
 def test_planted_clusters_are_found_and_new_rows_go_into_them(clusterer, scaled):
     ev, group = planted()
     found, new, rows = halves(ev)
-    options = {"count": GROUPS, "clusterer": clusterer, "unit": scaled}
+    options = {"slices": GROUPS, "clusterer": clusterer, "unit_length": scaled}
     slicer = make("infembed", options=options).fit(found)
     match = overlap(slicer.membership(new), group[rows])
     assert match.max(axis=0).min() > (0.6 if clusterer == "dbscan" else 0.9)  # every group; some rows are noise
@@ -88,12 +88,12 @@ def test_leading_columns_for_each_class(method):
     X = ev.representations["influence"]
     noisy = X + 1000 * (np.arange(12) >= 6) * np.random.default_rng(0).standard_normal(X.shape)
     other = ev.with_representation("influence", noisy, ev.source("influence"))
-    few = {"dims_a_class": 3, "count": GROUPS} if method == "infembed" else {"dims_a_class": 3, "size": 10}
+    few = {"axes": 3, "slices": GROUPS} if method == "infembed" else {"axes": 3, "min_rows": 10}
     first = make(method, options=few).fit(ev)
     assert first.membership(ev).shape[1] > 0
     assert np.array_equal(first.membership(ev), first.membership(other))
     assert np.array_equal(first.membership(ev), make(method, options=few).fit(other).membership(ev))
-    whole = make(method, options={**few, "dims_a_class": None}).fit(ev)
+    whole = make(method, options={**few, "axes": None}).fit(ev)
     assert whole.centres_.shape[1] == 12
     assert first.centres_.shape[1] == 6
     assert not np.array_equal(whole.membership(ev), whole.membership(other))
@@ -101,7 +101,7 @@ def test_leading_columns_for_each_class(method):
 
 def test_slices_come_by_excess_loss_and_are_numbered_so():
     ev, _ = planted()
-    slicer = make("infembed", options={"count": GROUPS}).fit(ev)
+    slicer = make("infembed", options={"slices": GROUPS}).fit(ev)
     inside = slicer.membership(ev) > 0.5
     excess = [(ev.losses[own].mean() - ev.losses.mean()) * np.sqrt(own.sum()) for own in inside.T]
     assert (np.diff(excess) <= 1e-12).all()
@@ -128,7 +128,7 @@ def test_identical_rows_are_at_most_one_slice_each(clusterer):
     labels, wrong = np.arange(60) % 2, np.arange(60) % 3 == 0
     for X, distinct in ((np.ones((60, 3)), 1), (np.where(np.arange(60)[:, None] < 30, -1.0, 1.0) * np.ones(3), 2)):
         ev = evaluation(X, labels, wrong)
-        weights = make("infembed", options={"clusterer": clusterer, "count": 4}).fit(ev).membership(ev)
+        weights = make("infembed", options={"clusterer": clusterer, "slices": 4}).fit(ev).membership(ev)
         assert ((weights == 0) | (weights > 1 - GRADE)).all()
         assert (weights.sum(axis=1) <= 1).all()
         for row in range(60):
@@ -139,20 +139,21 @@ def test_identical_rows_are_at_most_one_slice_each(clusterer):
 
 def brute(slicer, ev, rows, depth=0):
     """The sets of rows that a rule finds, by its definition."""
-    X, facts = ev.representations["influence"], ev.errors
-    X = X if slicer.dims_a_class is None else X[:, : 2 * slicer.dims_a_class]  # two classes
-    X = unit(X) if slicer.unit else X
+    X, facts, rare = ev.representations["influence"], ev.errors, slicer._rare
+    X = X if slicer.axes is None else X[:, : 2 * slicer.axes]  # two classes
+    X = unit(X) if rare.unit_length else X
     if slicer.rule is None:
-        satisfied = len(rows) >= slicer.size and np.count_nonzero(~facts[rows]) <= slicer.accuracy * len(rows) + 1e-9
+        few = np.count_nonzero(~facts[rows]) <= slicer.accuracy * len(rows) + 1e-9
+        satisfied = len(rows) >= slicer.min_rows and few
     else:
         satisfied = slicer.rule(statistics(ev, rows, depth))
     if satisfied:
         return [(rows, depth)]
-    stop = 2 * slicer.size if slicer.stop is None else slicer.stop
-    if depth == slicer.depth or len(rows) < stop:
+    stop = 2 * slicer.min_rows if rare.stop is None else rare.stop
+    if depth == rare.depth or len(rows) < stop:
         return []
-    spherical = slicer.clusterer == "normalised"
-    centres = lloyd(X[rows], slicer.branch, spherical=spherical, rounds=slicer.rounds, seed=slicer.seed)
+    spherical = rare.clusterer == "normalised"
+    centres = lloyd(X[rows], slicer.branch, spherical=spherical, steps=rare.steps, seed=slicer.seed)
     own = nearest_centre(X[rows], centres, spherical=spherical)[0]
     found = [brute(slicer, ev, rows[own == j], depth + 1) for j in range(len(centres))] if len(centres) > 1 else []
     return [item for part in found for item in part]
@@ -163,10 +164,21 @@ def pure(facts: Statistics) -> bool:
 
 
 RULES = [
-    {}, {"clusterer": "normalised"}, {"unit": True}, {"branch": 2, "size": 10}, {"branch": 5, "size": 5, "stop": 30},
-    {"depth": 1}, {"depth": 2, "size": 5}, {"stop": 200}, {"stop": 0, "size": 3, "depth": 4}, {"accuracy": 0.97},
-    {"rule": pure}, {"rule": pure, "size": 1, "depth": 5}, {"dims_a_class": 2}, {"dims_a_class": None, "unit": True},
-]  # fmt: skip
+    {},
+    {"advanced.clusterer": "normalised"},
+    {"advanced.unit_length": True},
+    {"branch": 2, "min_rows": 10},
+    {"branch": 5, "min_rows": 5, "advanced.stop": 30},
+    {"advanced.depth": 1},
+    {"advanced.depth": 2, "min_rows": 5},
+    {"advanced.stop": 200},
+    {"advanced.stop": 0, "min_rows": 3, "advanced.depth": 4},
+    {"accuracy": 0.97},
+    {"rule": pure},
+    {"rule": pure, "min_rows": 1, "advanced.depth": 5},
+    {"axes": 2},
+    {"axes": None, "advanced.unit_length": True},
+]
 
 
 @pytest.mark.parametrize("options", RULES, ids=named)
@@ -179,11 +191,11 @@ def test_the_tree_is_the_rules_definition(seed, options):
     expected = brute(slicer, ordered, np.arange(len(ev)))
     assert {tuple(np.flatnonzero(own)) for own in inside.T} == {tuple(np.sort(rows)) for rows, _ in expected}
     assert sorted(rule["depth"] for rule in slicer.rules_) == sorted(depth for _, depth in expected)
-    assert max((depth for _, depth in expected), default=0) <= slicer.depth
+    assert max((depth for _, depth in expected), default=0) <= slicer._rare.depth
     assert (inside.sum(axis=1) <= 1).all()
     for own in inside.T:
         if slicer.rule is None:
-            assert own.sum() >= slicer.size
+            assert own.sum() >= slicer.min_rows
             assert 1 - ordered.errors[own].mean() <= slicer.accuracy + 1e-9
         else:
             assert pure(statistics(ordered, np.flatnonzero(own)))
@@ -210,7 +222,7 @@ def test_all_rows_together_are_a_slice_where_they_satisfy_the_rule():
     slicer = make("infembed-rule", options={"accuracy": 1.0}).fit(ev)
     assert slicer.membership(ev).tolist() == [[1.0]] * 200
     assert slicer.rules_[0]["depth"] == 0
-    nowhere = make("infembed-rule", options={"depth": 0}).fit(ev)
+    nowhere = make("infembed-rule", options={"advanced.depth": 0}).fit(ev)
     assert nowhere.membership(ev).shape == (200, 0)
 
 
@@ -218,8 +230,8 @@ def test_an_accuracy_of_exactly_the_limit_satisfies():
     for n, right, limit in ((10, 3, 0.3), (25, 10, 0.4), (10, 1, 0.1), (50, 35, 0.7)):
         ev = evaluation(np.zeros((n, 2)), np.zeros(n, dtype=int), np.arange(n) >= right)
         assert statistics(ev, np.arange(n)).accuracy == limit
-        assert len(make("infembed-rule", options={"accuracy": limit, "size": n}).fit(ev).rules_) == 1
-        assert len(make("infembed-rule", options={"accuracy": limit, "size": n + 1}).fit(ev).rules_) == 0
+        assert len(make("infembed-rule", options={"accuracy": limit, "min_rows": n}).fit(ev).rules_) == 1
+        assert len(make("infembed-rule", options={"accuracy": limit, "min_rows": n + 1}).fit(ev).rules_) == 0
 
 
 def test_statistics_by_hand():
@@ -241,7 +253,7 @@ def test_where_nothing_satisfies_the_rule_there_is_no_slice_and_the_audit_says_s
     ev, _ = planted(n=400)
     for method, options in (
         ("infembed-rule", {"accuracy": 0.0}),
-        ("infembed", {"clusterer": "dbscan", "radius": 1e-9}),
+        ("infembed", {"clusterer": "dbscan", "advanced.radius": 1e-9}),
     ):
         slicer = make(method, options=options).fit(ev)
         assert slicer.membership(ev).shape == (400, 0)
@@ -253,15 +265,18 @@ def test_where_nothing_satisfies_the_rule_there_is_no_slice_and_the_audit_says_s
     assert deep.membership(alike).shape == (100, 0)  # rows that are alike are not cut
 
 
+CHOICES = {"infembed": "clusterer", "infembed-rule": "advanced.clusterer"}
+
+
 @pytest.mark.parametrize(
     ("method", "options"),
-    [(m, {"clusterer": c}) for m in ("infembed", "infembed-rule") for c in ("normalised", "kmeans")]
+    [(m, {o: c}) for m, o in CHOICES.items() for c in ("normalised", "kmeans")]
     + [("infembed", {"clusterer": c}) for c in ("dbscan", "spectral", Thirds(), AgglomerativeClustering(5))]
     + [
-        ("infembed-rule", {"rule": pure, "size": 1}),
+        ("infembed-rule", {"rule": pure, "min_rows": 1}),
         ("infembed-rule", {"rule": lambda facts: facts.n < 90}),
-        ("infembed", {"unit": True}),
-        ("infembed", {"dims_a_class": None}),
+        ("infembed", {"unit_length": True}),
+        ("infembed", {"axes": None}),
     ],
     ids=named,
 )
@@ -275,7 +290,7 @@ def test_state_goes_through_json_with_objects_of_the_users_by_name(method, optio
     assert np.array_equal(again.membership(new), slicer.membership(new))
     assert again.rules_ == slicer.rules_
     if not isinstance(next(iter(options.values())), str | bool | None):
-        with pytest.raises(InputError, match=r"must be (one of|a function)"):
+        with pytest.raises(InputError, match=r"must be (`normalised`|a function)"):
             again.fit(found)  # its name cannot cluster
 
 
@@ -288,31 +303,35 @@ def test_both_know_the_outcome():
 
 
 BAD = [
-    ("infembed", {"count": 0}, r"`infembed.count`.* must be at least 1; got 0, \d"),
-    ("infembed", {"rounds": 0}, r"must be at least 1; got \d+, 0, \d"),
-    ("infembed", {"least": 0}, r"must be at least 1; got \d+, \d+, 0"),
+    ("infembed", {"slices": 0}, "`infembed.slices` must be an integer of at least 1; got 0"),
+    ("infembed", {"advanced.steps": 0}, "`infembed.advanced.steps` must be an integer of at least 1; got 0"),
+    ("infembed", {"advanced": {"min_samples": 0}}, "`infembed.advanced.min_samples` must be an integer of at least 1"),
     (
         "infembed",
         {"clusterer": "k-means"},
-        "one of normalised, kmeans, dbscan, spectral, or an object with `fit_predict`",
+        "must be `normalised`, `kmeans`, `dbscan`, `spectral` or an object with `fit_predict`; got 'k-means'",
     ),
     ("infembed", {"clusterer": 3}, "got 3"),
-    ("infembed", {"dims_a_class": 0}, "`infembed.dims_a_class` must be at least 1, or null for all; got 0"),
-    ("infembed-rule", {"dims_a_class": 0}, "`infembed-rule.dims_a_class` must be at least 1; got 0"),
-    ("infembed", {"radius": 0.0}, "`infembed.radius` is a distance and must be above 0; got 0.0"),
-    ("infembed", {"radius": -1}, "got -1"),
+    ("infembed", {"axes": 0}, "`infembed.axes` must be an integer of at least 1 or null; got 0"),
+    ("infembed-rule", {"axes": 0}, "`infembed-rule.axes` must be an integer of at least 1 or null; got 0"),
+    ("infembed", {"advanced.radius": 0.0}, "`infembed.advanced.radius` must be a number above 0 or null; got 0.0"),
+    ("infembed", {"advanced.radius": -1}, "got -1"),
     ("infembed", {"representation": "influenze"}, "unknown representation `influenze`; did you mean `influence`"),
-    ("infembed-rule", {"accuracy": 1.5}, "`infembed-rule.accuracy` must lie from 0 to 1; got 1.5"),
-    ("infembed-rule", {"size": 0}, "`infembed-rule.size` must be at least 1; got 0"),
-    ("infembed-rule", {"branch": 1}, "`infembed-rule.branch` must be at least 2; got 1"),
-    ("infembed-rule", {"depth": -1}, "`infembed-rule.depth` must be at least 0; got -1"),
-    ("infembed-rule", {"rounds": 0}, "`infembed-rule.rounds` must be at least 1; got 0"),
+    ("infembed-rule", {"accuracy": 1.5}, "`infembed-rule.accuracy` must be a number between 0 and 1; got 1.5"),
+    ("infembed-rule", {"min_rows": 0}, "`infembed-rule.min_rows` must be an integer of at least 1; got 0"),
+    ("infembed-rule", {"branch": 1}, "`infembed-rule.branch` must be an integer of at least 2; got 1"),
     (
         "infembed-rule",
-        {"clusterer": "dbscan"},
-        "`infembed-rule.clusterer` must be `normalised` or `kmeans`; got 'dbscan'",
+        {"advanced.depth": -1},
+        "`infembed-rule.advanced.depth` must be an integer of at least 0",
     ),
-    ("infembed-rule", {"rule": "low"}, "`infembed-rule.rule` must be a function of Statistics; got 'low'"),
+    ("infembed-rule", {"advanced.steps": 0}, "`infembed-rule.advanced.steps` must be an integer of at least 1; got 0"),
+    (
+        "infembed-rule",
+        {"advanced.clusterer": "dbscan"},
+        "`infembed-rule.advanced.clusterer` must be `normalised` or `kmeans`; got 'dbscan'",
+    ),
+    ("infembed-rule", {"rule": "low"}, "`infembed-rule.rule` must be a function or null; got 'low'"),
 ]
 
 
@@ -328,7 +347,7 @@ def test_rows_of_a_slice_are_ranked_by_how_well_they_fit_and_all_are_members(clu
     rng = np.random.default_rng(0)
     X = np.where(np.arange(300)[:, None] < 100, [4.0, 0, 0], [0, 4.0, 0]) + rng.normal(size=(300, 3))
     ev = evaluation(X, np.zeros(300, int), np.arange(300) < 100)
-    slicer = make("infembed", options={"clusterer": clusterer, "count": 2}).fit(ev)
+    slicer = make("infembed", options={"clusterer": clusterer, "slices": 2}).fit(ev)
     first = slicer.membership(ev)[:, 0]
     hard = first >= slicer.thresholds_[0]
     np.testing.assert_array_equal(hard, first > 0)

@@ -64,7 +64,7 @@ def test_published_rounds_by_hand():
     """Two classes, from p(1): slopes 1 / p(label), and steps that move p(1) up in predicted 0, down in predicted 1."""
     ev, _ = world(n=600)
     rounds = 3
-    slicer = make("multiaccuracy:as_published", options={"rounds": rounds}).fit(ev)
+    slicer = make("multiaccuracy:as_published", options={"slices": rounds}).fit(ev)
     X, y, p = ev.representations["e"] - ev.representations["e"].mean(axis=0), ev.labels, ev.probs[:, 1].copy()
     predicted, train = ev.predictions, np.arange(600) < 540
     found = {}
@@ -121,7 +121,7 @@ def test_split_is_shuffled_unless_as_published():
 
 def test_rows_of_another_prediction_are_outside():
     ev, _ = world(k=4)
-    slicer = make("multiaccuracy", options={"rounds": 12}).fit(ev)
+    slicer = make("multiaccuracy", options={"slices": 12}).fit(ev)
     weights = slicer.membership(ev)
     scoped = [(j, rule["scope"]["prediction"]) for j, rule in enumerate(slicer.rules_) if "scope" in rule]
     assert scoped
@@ -132,7 +132,7 @@ def test_rows_of_another_prediction_are_outside():
 
 def test_new_rows_without_labels():
     ev, _ = world(k=4)
-    slicer = make("multiaccuracy", options={"rounds": 12}).fit(ev)
+    slicer = make("multiaccuracy", options={"slices": 12}).fit(ev)
     blind = Evaluation(predictions=ev.predictions, representations=ev.representations)
     np.testing.assert_array_equal(slicer.membership(blind), slicer.membership(ev))
     with pytest.raises(MissingInput, match=r"multiaccuracy.*predictions"):
@@ -145,10 +145,10 @@ def test_probabilities_of_zero_and_one(method, step):
     ev, _ = world()
     sure = np.eye(2)[ev.predictions]
     ev = Evaluation(labels=ev.labels, probs=sure, representations=ev.representations)
-    slicer = make(method, options={"step": step}).fit(ev)
+    slicer = make(method, options={"advanced.step": step}).fit(ev)
     assert np.isfinite(slicer.membership(ev)).all()
     nearly = np.clip(sure, 1e-6, 1 - 1e-6)  # a logit of 1 would be infinite, and no step would move it
-    peer = make(method, options={"step": step}).fit(
+    peer = make(method, options={"advanced.step": step}).fit(
         Evaluation(labels=ev.labels, probs=nearly, representations=ev.representations)
     )
     np.testing.assert_allclose(slicer.slopes_, peer.slopes_)
@@ -169,5 +169,5 @@ def test_empty_and_tiny_partitions(method):
 
 def test_bad_options_are_named():
     ev, _ = world(n=50)
-    with pytest.raises(ValueError, match=r"`multiaccuracy\.alpha` must be positive; got 0"):
+    with pytest.raises(ValueError, match=r"`multiaccuracy\.alpha` must be a number above 0; got 0"):
         make("multiaccuracy", options={"alpha": 0}).fit(ev)

@@ -39,14 +39,14 @@ def first_precision(method: str, options: dict, **kind) -> float:
 
 @pytest.mark.parametrize("k", [2, 4])
 def test_finds_a_planted_slice_and_none_among_shuffled_errors(k):
-    options = {"stride": 11}
+    options = {"advanced.stride": 11}
     assert first_precision("planespot", options, k=k) > 0.8
     assert first_precision("planespot", options, k=k, shuffled=True) < 0.3
 
 
 def test_number_of_components_is_that_of_the_lowest_bic():
     ev, _ = world()
-    options = {"least": 5, "most": 14}
+    options = {"advanced.min_components": 5, "advanced.max_components": 14}
     slicer = make("planespot:as_published", options=options).fit(ev)
     plane = PCA(2, random_state=0).fit_transform(ev.representations["e"])
     plane = (plane - plane.min(axis=0)) / plane.max(axis=0)
@@ -79,17 +79,17 @@ class Keep:
 def test_published_scaling_divides_by_the_raw_maximum():
     X = np.array([[-4.0, 2.0, 9.0], [-2.0, 6.0, 9.0], [-1.0, 4.0, 9.0]])
     ev = Evaluation(labels=[0, 1, 1], probs=[[0.8, 0.2], [0.4, 0.6], [0.5, 0.5]], representations={"e": X})
-    published = Planespot(Keep(), dims=2, scaling="published").fit(ev)._features(ev)
+    published = Planespot(Keep(), axes=2, advanced={"scaling": "published"}).fit(ev)._features(ev)
     # Column 0 has the maximum -1, so its sign turns; column 1 reaches 4/6 and not 1.
     np.testing.assert_allclose(published, [[0, 0, 0.005], [-2, 4 / 6, 0.015], [-3, 2 / 6, 0.0125]])
-    mended = Planespot(Keep(), dims=2).fit(ev)._features(ev)
-    np.testing.assert_allclose(mended[:, :2], [[0, 0], [2 / 3, 1], [1, 0.5]])
+    minmax = Planespot(Keep(), axes=2).fit(ev)._features(ev)
+    np.testing.assert_allclose(minmax[:, :2], [[0, 0], [2 / 3, 1], [1, 0.5]])
 
 
 def test_a_reducer_of_the_users_own_is_copied_and_not_saved():
     ev, _ = world(n=300)
     own = Keep()
-    slicer = make("planespot", options={"reducer": own, "stride": 11}).fit(ev)
+    slicer = make("planespot", options={"reducer": own, "advanced.stride": 11}).fit(ev)
     assert own.fits == 0
     assert slicer.reducer_.fits == 1
     assert slicer.membership(ev).shape == (300, 10)
@@ -108,13 +108,13 @@ def test_score_is_n_times_the_squared_mean_error():
 def test_the_probability_is_that_of_class_one_or_of_the_predicted_class():
     for k, p in ((2, lambda probs: probs[:, 1]), (4, lambda probs: probs.max(axis=1))):
         ev, _ = world(n=200, k=k)
-        slicer = make("planespot", options={"stride": 22}).fit(ev)
+        slicer = make("planespot", options={"advanced.stride": 22}).fit(ev)
         np.testing.assert_allclose(slicer._features(ev)[:, -1], 0.025 * p(ev.probs))
 
 
 def test_new_rows_need_probabilities_but_no_labels():
     ev, _ = world(n=400)
-    slicer = make("planespot", options={"stride": 22}).fit(ev)
+    slicer = make("planespot", options={"advanced.stride": 22}).fit(ev)
     blind = Evaluation(probs=ev.probs, representations=ev.representations)
     np.testing.assert_array_equal(slicer.membership(blind), slicer.membership(ev))
     with pytest.raises(MissingInput, match=r"planespot.*probs"):
@@ -123,7 +123,7 @@ def test_new_rows_need_probabilities_but_no_labels():
 
 def test_tsne_places_new_rows_between_their_neighbours_and_can_be_saved():
     ev, bad = world(n=300)
-    slicer = make("planespot", options={"reducer": "tsne", "dims": 2, "most": 10}).fit(ev)
+    slicer = make("planespot", options={"reducer": "tsne", "axes": 2, "advanced.max_components": 10}).fit(ev)
     inside = slicer.membership(ev)[:, 0] >= slicer.thresholds_[0]
     assert bad[inside].mean() > 0.8
     state = slicer.to_state()
@@ -139,7 +139,7 @@ def test_tsne_of_equal_rows(value):
     ev = Evaluation(
         labels=np.arange(40) % 2, probs=np.full((40, 2), 0.5), representations={"e": np.full((40, 3), value)}
     )
-    weights = make("planespot", options={"reducer": "tsne", "dims": 2}).fit(ev).membership(ev)
+    weights = make("planespot", options={"reducer": "tsne", "axes": 2}).fit(ev).membership(ev)
     assert np.isfinite(weights).all()
 
 
@@ -165,6 +165,8 @@ def test_few_rows_and_a_single_class(preset, n):
 
 
 def test_bad_options_are_named():
-    ev, _ = world(n=50)
-    with pytest.raises(ValueError, match=r"`planespot\.most` must be at least `least`; got 5"):
-        make("planespot", options={"most": 5}).fit(ev)
+    with pytest.raises(
+        ValueError,
+        match=r"`planespot\.advanced\.max_components` must be an integer of at least `min_components`; got 5",
+    ):
+        make("planespot", options={"advanced.max_components": 5})

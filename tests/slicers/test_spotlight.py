@@ -193,7 +193,7 @@ def test_ellipse_is_never_dimmer_than_the_sphere():
 def test_weights_of_a_row_do_not_depend_on_the_others(shape):
     rng = np.random.default_rng(3)
     ev = Evaluation(losses=rng.random(300), representations={"e": rng.normal(size=(300, 5)).astype(np.float32)})
-    slicer = make("spotlight", options={"shape": shape, "count": 1}).fit(ev)
+    slicer = make("spotlight", options={"shape": shape, "slices": 1}).fit(ev)
     whole = slicer.membership(ev)
     alone = np.concatenate([slicer.membership(ev.rows(np.array([i]))) for i in range(300)])
     np.testing.assert_array_equal(whole, alone)
@@ -205,7 +205,7 @@ def test_easy_side_finds_low_loss():
     easy = np.minimum(np.square(X - 1).sum(1), np.square(X + 1).sum(1)) < 0.8
     losses = np.where(easy, 0.0, 1.0) + 0.01 * rng.random(1500)
     ev = Evaluation(losses=losses, representations={"e": X})
-    slicer = make("spotlight", options={"side": "easy", "count": 2}).fit(ev)
+    slicer = make("spotlight", options={"side": "easy", "slices": 2}).fit(ev)
     inside = slicer.membership(ev) >= slicer.thresholds_
     assert losses[inside[:, 0]].mean() < 0.1
     assert losses[inside[:, 1]].mean() < 0.1
@@ -216,7 +216,7 @@ def test_easy_side_finds_low_loss():
 def test_published_lights_dim_by_their_peak():
     _, X, losses = blobs("", 0, True)
     ev = Evaluation(losses=losses, representations={"e": X})
-    slicer = make("spotlight:as_published", options={"steps": 400, "count": 2}).fit(ev)
+    slicer = make("spotlight:as_published", options={"advanced.steps": 400, "slices": 2}).fit(ev)
     first = Sphere(slicer.centres_[0], slicer.shapes_[0]).weights(X)
     dimmed = losses * (1 - first / first.max())
     settings = AdamSettings(0.02 * len(X), 1.0, 1e-2, 10, 400, None)
@@ -242,7 +242,7 @@ def test_integer_and_half_precision_columns_are_read():
     losses = rng.random(500)
     for kind in (np.uint8, np.float16, np.float32):
         ev = Evaluation(losses=losses, representations={"e": X.astype(kind)})
-        assert make("spotlight", options={"count": 1}).fit(ev).membership(ev).sum() == pytest.approx(10, rel=1e-3)
+        assert make("spotlight", options={"slices": 1}).fit(ev).membership(ev).sum() == pytest.approx(10, rel=1e-3)
 
 
 def test_planted_clusters_are_the_first_two_slices():
@@ -271,7 +271,7 @@ def test_a_light_that_may_grow_ends_where_its_group_ends():
         inside = np.arange(4000) < 4000 * share
         X = rng.normal(size=(4000, 8)) + 6 * inside[:, None]
         ev = Evaluation(losses=inside + 0.02 * rng.random(4000), representations={"e": X})
-        slicer = make("spotlight", options={"grow": True, "count": 1}).fit(ev)
+        slicer = make("spotlight", options={"grow": True, "slices": 1}).fit(ev)
         members = slicer.membership(ev)[:, 0] >= slicer.thresholds_[0]
         assert (members & inside).sum() >= 0.85 * inside.sum()
         assert (members & inside).sum() >= 0.85 * members.sum()

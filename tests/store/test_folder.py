@@ -114,7 +114,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Aud
     def get(kind: str) -> tuple[Audit, Path]:
         if kind not in made:
             methods = METHODS if kind in ("plain", "texts") else ("spotlight", "high-loss")
-            audit = errata.audit(KINDS[kind](), methods=methods, options={"spotlight": {"size": 0.1, "count": 3}})
+            audit = errata.audit(KINDS[kind](), methods=methods, options={"spotlight": {"size": 0.1, "slices": 3}})
             made[kind] = audit, errata.save(audit, tmp_path_factory.mktemp(kind) / "audit")
         return made[kind]
 

@@ -1,4 +1,4 @@
-"""One file, one method. The registry below is the only list: CLI, tests, docs and bench iterate over it."""
+"""One module or package, one method. The registry below is the only list; everything else iterates over it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..core.errors import unknown
 from .approximation import Approximation
 from .barlow.slicer import Barlow
 from .confusion import Confusion
-from .contract import BaseSlicer, Slicer, build, knows_outcome
+from .contract import BaseSlicer, Slicer, build, clone, knows_outcome
 from .directions.slicer import Directions
 from .domino.slicer import Domino
 from .george import George
@@ -21,6 +21,7 @@ from .high_loss import HighLoss
 from .infembed.rule import InfembedRule
 from .infembed.slicer import Infembed
 from .multiaccuracy import Multiaccuracy
+from .options import list_options
 from .planespot import Planespot
 from .spotlight.slicer import Spotlight
 
@@ -48,27 +49,48 @@ def registry() -> dict[str, Any]:
 
 
 def make(method: str, *, seed: int = 0, options: Mapping[str, Any] | None = None) -> Slicer:
-    """A slicer by name: `spotlight`, or `spotlight:as_published` for another preset."""
+    """A slicer by name: `spotlight`, or `spotlight:as_published` for another preset.
+
+    Parameters
+    ----------
+    method
+        NAME or NAME:PRESET; the preset is `recommended` where it is not named.
+    seed
+        Of the method, where it has one and `options` names none.
+    options
+        Option -> value; `advanced.KEY` is a key of the mapping `advanced`.
+    """
     name, colon, preset = method.partition(":")
     known = registry()
     if name not in known:
         raise unknown("method", name, known)
-    return build(known[name], preset if colon else "recommended", seed, options or {})
+    if not colon:
+        preset = "recommended"
+    return build(known[name], preset, seed, options or {})
 
 
 def describe() -> list[dict[str, Any]]:
-    """Every method with what it needs, its presets and its options: what `errata methods` lists."""
-    return [
-        {
-            "name": name,
-            "summary": (inspect.getdoc(cls) or "").partition("\n")[0],
-            "needs": sorted(cls.needs),
-            "reads": sorted(cls.reads),
-            "presets": list(cls.presets),
-            "options": cls.options(),
-        }
-        for name, cls in sorted(registry().items())
-    ]
+    """Every method with what it needs, its presets and its options: what `errata methods` lists.
+
+    `options` and `advanced` are name -> default; `allowed` and `about` say of each (an advanced one as
+    `advanced.KEY`) its values and what it does.
+    """
+    return [_describe(name, cls) for name, cls in sorted(registry().items())]
+
+
+def _describe(name: str, cls: Any) -> dict[str, Any]:
+    options = list_options(cls)
+    return {
+        "name": name,
+        "summary": (inspect.getdoc(cls) or "").partition("\n")[0],
+        "needs": sorted(cls.needs),
+        "reads": sorted(make(name).reads),
+        "presets": {preset: dict(values) for preset, values in cls.presets.items()},
+        "options": {option.name: option.default for option in options if not option.advanced},
+        "advanced": {option.key: option.default for option in options if option.advanced},
+        "allowed": {option.name: option.allowed for option in options},
+        "about": {option.name: option.about for option in options},
+    }
 
 
 def restore(state: State) -> Any:
@@ -84,6 +106,7 @@ __all__ = [
     "Approximation",
     "BaseSlicer",
     "Slicer",
+    "clone",
     "describe",
     "knows_outcome",
     "make",

@@ -6,41 +6,50 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..core import Array, Evaluation, InputError
+from ..core import Array, Evaluation
 from .contract import BaseSlicer
+from .options import AT_LEAST_ONE
 
 
 class Confusion(BaseSlicer):
-    """One slice for each of the `count` most frequent pairs (true class, another predicted class).
+    """One slice for each of the most frequent pairs (true class, another predicted class).
 
     It reads label and prediction, so every cell is 100% error: the audit measures an approximation.
+
+    Parameters
+    ----------
+    slices
+        Slices to return at most.
     """
 
     name = "confusion"
     needs = frozenset({"labels", "predictions"})
-    reads = frozenset({"label", "prediction"})
+    limits: ClassVar = {"slices": AT_LEAST_ONE}
+    renamed: ClassVar = {"count": "slices"}
     learnt: ClassVar[tuple[str, ...]] = ("pairs_",)
 
     pairs_: Array  # (s, 2) label, prediction
 
-    def __init__(self, count: int = 10):
-        self.count = count
+    def __init__(self, slices: int = 10):
+        self.slices = slices
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """Label and prediction."""
+        return frozenset({"label", "prediction"})
 
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
-        if self.count < 1:
-            raise InputError(f"`confusion.count` must be at least 1; got {self.count}")
-        wrong = evaluation.errors
-        if wrong is None:
-            evaluation.need(frozenset({"errors"}), "method `confusion`")
-        pairs = np.stack([evaluation.labels, evaluation.predictions], axis=1)[wrong].astype(np.int64)  # type: ignore[list-item]
-        cells, sizes = np.unique(pairs, axis=0, return_counts=True)
-        self.pairs_ = cells[np.argsort(-sizes, kind="stable")[: self.count]].reshape(-1, 2)
+        evaluation.need(frozenset({"errors"}), "method `confusion`")
+        wrong = np.asarray(evaluation.errors)
+        both = np.stack([np.asarray(evaluation.labels), np.asarray(evaluation.predictions)], axis=1)
+        cells, sizes = np.unique(both[wrong].astype(np.int64), axis=0, return_counts=True)
+        self.pairs_ = cells[np.argsort(-sizes, kind="stable")[: self.slices]].reshape(-1, 2)
         self.rules_ = tuple({"kind": "cell", "label": int(a), "prediction": int(b)} for a, b in self.pairs_)
 
     def membership(self, evaluation: Evaluation) -> Array:
+        """(n, s) 1 for the rows of a cell."""
         evaluation.need(self.needs, "method `confusion`")
-        assert evaluation.labels is not None
-        assert evaluation.predictions is not None
-        labels, predictions = evaluation.labels[:, None], evaluation.predictions[:, None]
+        labels = np.asarray(evaluation.labels)[:, None]
+        predictions = np.asarray(evaluation.predictions)[:, None]
         inside: Array = (labels == self.pairs_[:, 0]) & (predictions == self.pairs_[:, 1])
         return inside.astype(np.float64)

@@ -1,26 +1,13 @@
 """What every slicing method is: weights in, weights out, and nothing else.
 
-A slicer returns membership, a threshold and a rule for each slice. Sizes, rates, intervals, words and
-pictures are shared code, so methods compare fairly and stay short. No slicer sees a model.
+A slicer returns membership, a threshold and a rule for each slice. Sizes, rates, intervals, words and images are
+shared code, so methods compare fairly and stay short. No slicer sees a model.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
-from types import UnionType
-from typing import (
-    Any,
-    ClassVar,
-    Literal,
-    Protocol,
-    Self,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-    runtime_checkable,
-)
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -28,84 +15,150 @@ from ..core import Array, Evaluation, InputError, State
 from ..core.errors import unknown
 from ..core.membership import thresholds
 from ..core.progress import Progress, silent
+from .options import (
+    Interval,
+    check_names,
+    check_values,
+    constructor_options,
+    current_name,
+    merge,
+)
 
 
 @runtime_checkable
 class Slicer(Protocol):
-    """scikit-learn's habits: `__init__` stores, `fit` starts afresh, what is learnt ends in an underscore."""
+    """What an audit asks of a method.
+
+    The habits are scikit-learn's: `__init__` stores, `fit` starts afresh, what is learnt ends in an underscore.
+
+    Attributes
+    ----------
+    name
+        The name of the method, as `--method` takes it.
+    needs
+        Fields of the evaluation that `fit` cannot do without.
+    presets
+        Name -> options; at least "recommended" and "as_published".
+    thresholds_
+        (s,) weights from which a row is a member.
+    rules_
+        One JSON mapping for each slice.
+    """
 
     name: ClassVar[str]
-    needs: ClassVar[frozenset[str]]  # fields of the evaluation that `fit` cannot do without
-    reads: ClassVar[frozenset[str]]  # what `membership` reads of a row's outcome: "label", "prediction", "loss"
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]]  # at least "recommended" and "as_published"
-    thresholds_: Array  # (s,)
+    needs: ClassVar[frozenset[str]]
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]]
+    thresholds_: Array
     rules_: tuple[Mapping[str, Any], ...]
 
-    def fit(self, evaluation: Evaluation, *, train: Evaluation | None = None) -> Self: ...
+    @property
+    def reads(self) -> frozenset[str]:
+        """What `membership` reads of a row's outcome: "label", "prediction", "loss"."""
+        ...
+
+    def fit(self, evaluation: Evaluation, *, train: Evaluation | None = None) -> Self:
+        """Learn slices from search rows."""
+        ...
 
     def membership(self, evaluation: Evaluation) -> Array:
         """(n, s) weights in [0, 1], the most important slice first."""
         ...
 
-    def to_state(self) -> State: ...
+    def to_state(self) -> State:
+        """What is saved."""
+        ...
 
     @classmethod
-    def from_state(cls, state: State) -> Self: ...
+    def from_state(cls, state: State) -> Self:
+        """A fitted slicer from what was saved."""
+        ...
 
 
 class BaseSlicer:
-    """What slicers share: options, sorted rows, thresholds, saving. A method writes `_fit` and `membership`."""
+    """What slicers share: options, sorted rows, thresholds, saving. A method writes `_fit` and `membership`.
+
+    Attributes
+    ----------
+    limits
+        Option -> the numbers that it allows; keys of `advanced` too.
+    advanced_type
+        A dataclass of the options that are rarely set; the constructor takes them as the mapping `advanced`.
+    renamed
+        Option of version 0.1 -> its name today; keys of `advanced` as `advanced.KEY`.
+    learnt
+        Names of the arrays that `_fit` sets and `membership` reads.
+    report_progress
+        Called with the method's name and the share of `fit` that is done; set by whoever shows it.
+    representation_
+        The representation that the slicer was fitted on.
+    """
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
-    reads: ClassVar[frozenset[str]] = frozenset()
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"recommended": {}, "as_published": {}}
-    learnt: ClassVar[tuple[str, ...]] = ()  # names of the arrays that `_fit` sets and `membership` reads
+    limits: ClassVar[Mapping[str, Interval]] = {}
+    advanced_type: ClassVar[type[Any] | None] = None
+    renamed: ClassVar[Mapping[str, str]] = {}
+    learnt: ClassVar[tuple[str, ...]] = ()
 
-    report_progress: Progress = staticmethod(silent)  # set by whoever shows how far `fit` is
+    report_progress: Progress = staticmethod(silent)
     representation_: str | None = None
     thresholds_: Array
     rules_: tuple[Mapping[str, Any], ...]
 
+    @property
+    def reads(self) -> frozenset[str]:
+        """What `membership` reads of a row beside representations and metadata."""
+        return frozenset()
+
     @classmethod
     def options(cls) -> dict[str, Any]:
         """Constructor arguments and their defaults."""
-        parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
-        return {parameter.name: parameter.default for parameter in parameters}
+        return constructor_options(cls)
 
     def params(self) -> dict[str, Any]:
+        """Constructor arguments and their values."""
         return {name: getattr(self, name) for name in self.options()}
 
     def fit(self, evaluation: Evaluation, *, train: Evaluation | None = None) -> Self:
         """Learn slices from scratch. Rows are put in the order of their ids: row order never matters."""
         who = f"method `{self.name}`"
         evaluation.need(self.needs, who)
+        check_values(type(self), self.params())
         if "representations" in self.needs:
             self.representation_ = evaluation.representation(getattr(self, "representation", None), who)
         ordered = evaluation.by_id()
         self._fit(ordered, train)
-        self.thresholds_ = thresholds(self.membership(ordered))
+        self.thresholds_ = self._thresholds(ordered)
         return self
 
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
         raise NotImplementedError
 
+    def _thresholds(self, evaluation: Evaluation) -> Array:
+        """(s,) as many rows are members as the weights sum to."""
+        return thresholds(self.membership(evaluation))
+
     def membership(self, evaluation: Evaluation) -> Array:
+        """(n, s) weights in [0, 1], the most important slice first."""
         raise NotImplementedError
 
     def matrix(self, evaluation: Evaluation) -> Any:
-        """(n, d) the representation this slicer was fitted on, with as many columns as then."""
+        """(n, d) the representation this slicer was fitted on."""
         name = evaluation.representation(self.representation_, f"method `{self.name}`")
         return evaluation.representations[name]
 
     def to_state(self) -> State:
+        """What is saved: options, rules and the learnt arrays."""
         facts = {"params": self.params(), "representation": self.representation_, "rules": list(self.rules_)}
         arrays = {name: np.asarray(getattr(self, name)) for name in (*self.learnt, "thresholds_")}
         return State(self.name, facts, arrays)
 
     @classmethod
     def from_state(cls, state: State) -> Self:
-        new = cls(**state.facts["params"])
+        """A fitted slicer from what was saved, also by version 0.1 with its names of options."""
+        params = {current_name(cls, name): value for name, value in state.facts["params"].items()}
+        new = cls(**merge(params))
         new.representation_ = state.facts["representation"]
         new.rules_ = tuple(state.facts["rules"])
         for name, array in state.arrays.items():
@@ -120,47 +173,33 @@ def check_columns(array: Any, d: int, who: str) -> None:
 
 
 def build(cls: Any, preset: str, seed: int, options: Mapping[str, Any]) -> Slicer:
-    """A slicer from its class, a preset's options, a seed and the user's own options."""
+    """A slicer from its class, a preset's options, a seed and the user's own options; bad values are refused here."""
     if preset not in cls.presets:
         raise unknown(f"preset of method `{cls.name}`", preset, cls.presets)
-    known = cls.options()
-    for name in options:
-        if name not in known:
-            raise unknown(f"option of method `{cls.name}`", name, known)
-    hints = get_type_hints(cls.__init__)
-    for name, value in options.items():
-        if name in hints and not _fits(value, hints[name]):
-            want = str(hints[name]).removeprefix("typing.")
-            want = getattr(hints[name], "__name__", want) if get_origin(hints[name]) is None else want
-            raise InputError(f"`{cls.name}.{name}` must be {want}; got {value!r}")
-    seeded = {"seed": seed} if "seed" in known else {}
-    built: Slicer = cls(**{**seeded, **cls.presets[preset], **options})
-    return built
+    check_names(cls, options)
+    defaults = constructor_options(cls)
+    seeded = {"seed": seed} if "seed" in defaults else {}
+    chosen = merge(seeded, cls.presets[preset], options)
+    check_values(cls, {**defaults, **chosen})
+    slicer: Slicer = cls(**chosen)
+    return slicer
 
 
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value from the outside is of the type that a constructor asks for."""
-    if hint is Any:
-        return True
-    if get_origin(hint) is Literal:
-        return value in get_args(hint)
-    if get_origin(hint) in (Union, UnionType):
-        return any(_fits(value, one) for one in get_args(hint))
-    if hint is float:
-        return isinstance(value, int | float) and not isinstance(value, bool) and value == value
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    return not isinstance(hint, type) or isinstance(value, hint)
+def clone(slicer: Slicer) -> Slicer:
+    """An unfitted slicer with the same options, as scikit-learn's `clone`."""
+    copy: Slicer = type(slicer)(**{name: getattr(slicer, name) for name in constructor_options(type(slicer))})
+    return copy
 
 
 def knows_outcome(slicer: Slicer, evaluation: Evaluation) -> bool:
     """Whether membership could be 100% error by construction, so that an approximation must be measured instead.
 
-    A representation of the audited model contains its prediction: reading the label beside it is
-    reading the outcome.
+    A representation of the audited model contains its prediction: reading the label beside it is reading the outcome.
     """
     name = getattr(slicer, "representation_", None)
-    source = evaluation.source(name) if name is not None else None
-    reads = slicer.reads | (source.reads if source else frozenset())
-    sees_prediction = "prediction" in reads or (source is not None and source.from_model)
+    if name is None:
+        return "loss" in slicer.reads or slicer.reads >= {"label", "prediction"}
+    source = evaluation.source(name)
+    reads = slicer.reads | source.reads
+    sees_prediction = "prediction" in reads or source.from_model
     return "loss" in reads or ("label" in reads and sees_prediction)

@@ -8,7 +8,7 @@ than they were and lose at least as much as the cluster they come from.
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -16,56 +16,160 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import softmax
 from sklearn.cluster import KMeans
-from sklearn.decomposition import PCA
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 from ..core import Array, Evaluation, InputError
-from ..core.blocks import blocks
+from ..core.blocks import blocks, unit
 from .contract import BaseSlicer, check_columns
-from .gaussians import Gaussians
+from .numerics import DIGITS, LEAST_ROWS, Gaussians, principal_components, unconverged
+from .options import AT_LEAST_ONE, Interval
 
-LEAST_ROWS = 4  # per cluster that is tried: a silhouette of single rows says nothing
 TIE = 1e-12
-DIGITS = 9  # the last bits of a product depend on which rows stand in one block; sets must not
 
 
 @dataclass(frozen=True)
 class ClassClusters:
-    """What one class was cut into. A cluster without pieces that were kept is one piece."""
+    """What one class was cut into. A cluster of which no piece stands out is one piece.
 
-    clusters: Gaussians  # (g,)
-    pieces: Gaussians  # (a,)
-    cluster_of: Array  # (a,) cluster of each piece
-    slice_of: Array  # (a,) slice of each piece: its own where it was kept, else what is left of its cluster
+    Parameters
+    ----------
+    clusters
+        (g,) of the class.
+    pieces
+        (a,) that the clusters were split in.
+    cluster_of
+        (a,) cluster of each piece.
+    slice_of
+        (a,) slice of each piece: its own where it stands out, else what is left of its cluster.
+    """
+
+    clusters: Gaussians
+    pieces: Gaussians
+    cluster_of: Array
+    slice_of: Array
+
+
+@dataclass(frozen=True)
+class Advanced:
+    """Options of `george` that are rarely set.
+
+    Parameters
+    ----------
+    reduction
+        `pca`, or `hardness`: one axis for each class, from the mean of the other classes to its own.
+    unit_length
+        Scale rows to length one first.
+    clusterer
+        `gmm` or `kmeans`.
+    covariance
+        Of a component: `full` or `diag`.
+    restarts
+        Fits of which the best is taken.
+    min_clusters
+        Fewest clusters of a class that are tried.
+    separation
+        Mean silhouette below which a class stays whole.
+    pieces
+        Pieces that each cluster is split in; 1 for none.
+    piece_share
+        Fewest rows of a piece that stands out, as a share of its class.
+    piece_rows
+        Fewest rows of a piece that stands out.
+    silhouette_rows
+        Rows of a class that are compared with each other at most.
+    rank
+        Order slices by the `errors` they hold, or by their `excess` over the mean rate.
+    """
+
+    reduction: Literal["pca", "hardness"] = "pca"
+    unit_length: bool = True
+    clusterer: Literal["gmm", "kmeans"] = "gmm"
+    covariance: Literal["full", "diag"] = "diag"
+    restarts: int = 1
+    min_clusters: int = 2
+    separation: float = 0.0
+    pieces: int = 1
+    piece_share: float = 0.005
+    piece_rows: int = 25
+    silhouette_rows: int = 1000
+    rank: Literal["errors", "excess"] = "excess"
 
 
 class George(BaseSlicer):
     """Clusters of the representation within each class, ordered by the errors they hold.
 
-    reduction: "none", "pca" to `dims` axes, or "hardness", the projection on each class's mean less the others'.
-    clusterer: "gmm" (`covariance` "full" or "diag") or "kmeans", `restarts` times. least, most: numbers of clusters
-    tried. separation: the mean silhouette below which a class stays whole. over: pieces a cluster is split in; 1 for
-    none. piece_share, piece_rows: the fewest rows of a piece that is kept. silhouette_rows: at most so many of a
-    class are compared with each other. within: "label" limits a cluster to its class; "nearest" gives a row to the
-    likeliest cluster of any class, so that no label is read. rank: by "errors", or by their "excess" over the mean
-    rate. hard: one cluster a row instead of the posterior.
+    Parameters
+    ----------
+    axes
+        Principal axes that the representation is reduced to; null for all columns as they are.
+    scope
+        `label` limits a cluster to its class; `all` gives a row to the likeliest cluster of any class, so that no
+        label is read.
+    slices
+        Slices to return at most.
+    max_clusters
+        Most clusters of a class that are tried.
+    hard
+        Give each row to its likeliest cluster instead of weighing it by the posterior.
+    advanced
+        Options that are rarely set.
+    representation
+        The representation that is searched. Default: the first.
+    seed
+        Of the clusterings and of the rows that silhouettes compare.
     """
 
     name = "george"
     needs = frozenset({"representations", "labels", "losses"})
-    reads = frozenset({"label"})  # with `within="label"`; an instance knows better
     presets: ClassVar = {
         "recommended": {},
         "as_published": {
-            "reduction": "none", "clusterer": "kmeans", "over": 5, "separation": -1.0, "within": "label",
-            "rank": "errors", "hard": True, "silhouette_rows": 2000, "restarts": 3,
+            "axes": None,
+            "scope": "label",
+            "hard": True,
+            "advanced": {
+                "clusterer": "kmeans",
+                "restarts": 3,
+                "separation": -1.0,
+                "pieces": 5,
+                "silhouette_rows": 2000,
+                "rank": "errors",
+            },
         },
-    }  # fmt: skip
+    }
+    limits: ClassVar = {
+        "axes": AT_LEAST_ONE,
+        "slices": AT_LEAST_ONE,
+        "max_clusters": Interval("min_clusters"),
+        "min_clusters": Interval(2),
+        "restarts": AT_LEAST_ONE,
+        "pieces": AT_LEAST_ONE,
+        "silhouette_rows": Interval(10),
+    }
+    advanced_type: ClassVar = Advanced
+    renamed: ClassVar = {
+        "dims": "axes",
+        "within": "scope",
+        "count": "slices",
+        "least": "advanced.min_clusters",
+        "most": "max_clusters",
+        "over": "advanced.pieces",
+    }
     learnt: ClassVar[tuple[str, ...]] = (
-        "centre_", "axes_", "classes_", "class_of_", "log_weights_", "means_", "factors_", "cluster_of_", "slice_of_",
-        "piece_log_weights_", "piece_means_", "piece_factors_", "kept_",
-    )  # fmt: skip
+        "centre_",
+        "axes_",
+        "classes_",
+        "class_of_",
+        "log_weights_",
+        "means_",
+        "factors_",
+        "cluster_of_",
+        "slice_of_",
+        "piece_log_weights_",
+        "piece_means_",
+        "piece_factors_",
+        "kept_",
+    )
 
     centre_: Array  # (d,) subtracted after scaling to unit length
     axes_: Array  # (d, r); no columns where nothing is reduced
@@ -83,89 +187,72 @@ class George(BaseSlicer):
 
     def __init__(
         self,
-        reduction: Literal["none", "pca", "hardness"] = "pca",
-        dims: int = 16,
-        unit_length: bool = True,
-        clusterer: Literal["gmm", "kmeans"] = "gmm",
-        covariance: Literal["full", "diag"] = "diag",
-        restarts: int = 1,
-        least: int = 2,
-        most: int = 10,
-        separation: float = 0.0,
-        over: int = 1,
-        piece_share: float = 0.005,
-        piece_rows: int = 25,
-        silhouette_rows: int = 1000,
-        within: Literal["nearest", "label"] = "nearest",
-        rank: Literal["errors", "excess"] = "excess",
+        axes: int | None = 16,
+        scope: Literal["all", "label"] = "all",
+        slices: int = 10,
+        max_clusters: int = 10,
         hard: bool = False,
-        count: int = 10,
+        advanced: Mapping[str, Any] | None = None,
         representation: str | None = None,
         seed: int = 0,
     ):
-        self.reduction, self.dims, self.unit_length = reduction, dims, unit_length
-        self.clusterer, self.covariance, self.restarts = clusterer, covariance, restarts
-        self.least, self.most, self.separation, self.over = least, most, separation, over
-        self.piece_share, self.piece_rows, self.silhouette_rows = piece_share, piece_rows, silhouette_rows
-        self.within, self.rank, self.hard, self.count = within, rank, hard, count
-        self.representation, self.seed = representation, seed
-        # The class says the most that is ever read; `vars` since types allow no instance to differ.
-        vars(self)["reads"] = frozenset({"label"} if within == "label" else ())
+        self.axes = axes
+        self.scope = scope
+        self.slices = slices
+        self.max_clusters = max_clusters
+        self.hard = hard
+        self.advanced = advanced
+        self.representation = representation
+        self.seed = seed
 
-    def _check(self, evaluation: Evaluation) -> None:
-        limits = {
-            "dims": (self.dims >= 1, "at least 1"),
-            "restarts": (self.restarts >= 1, "at least 1"),
-            "least": (self.least >= 2, "at least 2"),
-            "most": (self.most >= self.least, "at least `least`"),
-            "over": (self.over >= 1, "at least 1"),
-            "silhouette_rows": (self.silhouette_rows >= 10, "at least 10"),
-            "count": (self.count >= 1, "at least 1"),
-        }
-        for option, (good, want) in limits.items():
-            if not good:
-                raise InputError(f"`george.{option}` must be {want}; got {getattr(self, option)!r}")
-        if self.reduction == "hardness" and self.within == "nearest":
-            raise InputError("`george.reduction` = hardness has an axis for each class; it needs `within` = label")
-        if evaluation.task != "classification":
-            raise InputError(f"method `george` clusters within classes; this evaluation is one of {evaluation.task}")
+    @property
+    def reads(self) -> frozenset[str]:
+        """The label, where a cluster is limited to its class."""
+        return frozenset({"label"}) if self.scope == "label" else frozenset()
+
+    @property
+    def _rare(self) -> Advanced:
+        return Advanced(**(self.advanced or {}))
 
     # --- learning --------------------------------------------------------------------------------------------
 
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
-        self._check(evaluation)
+        if self._rare.reduction == "hardness" and self.scope != "label":
+            raise InputError(
+                "`george.advanced.reduction` = hardness has an axis for each class; set `george.scope` to `label`"
+            )
+        if evaluation.task != "classification":
+            raise InputError(f"method `george` clusters within classes; this evaluation is one of {evaluation.task}")
         assert evaluation.labels is not None
         assert evaluation.losses is not None
-        labels, losses = evaluation.labels, evaluation.losses.astype(np.float64)
+        labels = evaluation.labels
+        losses = evaluation.losses.astype(np.float64)
         self.classes_ = np.unique(labels)
         self._fit_axes(np.concatenate([self._scaled(block) for _, block in blocks(self.matrix(evaluation))]), labels)
         Z = self._reduced(self.matrix(evaluation))
-        found = []
+        cuts = []
         for c, value in enumerate(self.classes_):
             rows = labels == value
-            found.append(self._cut(self._view(Z, c)[rows], losses[rows]))
+            cuts.append(self._cut(self._view(Z, c)[rows], losses[rows]))
             self.report_progress(self.name, (c + 1) / len(self.classes_))
-        self._join(found, np.array([(labels == value).mean() for value in self.classes_]))
+        self._join(cuts, np.array([(labels == value).mean() for value in self.classes_]))
         errors = losses if evaluation.errors is None else evaluation.errors.astype(np.float64)
-        self._order(self._weights(Z, labels if self.within == "label" else None), errors)
+        self._order(self._weights(Z, evaluation), errors)
 
     def _fit_axes(self, X: Array, labels: Array) -> None:
-        n, d = X.shape
         self.centre_ = X.mean(axis=0)
-        if self.reduction == "none":
-            self.axes_ = np.empty((d, 0))
-        elif self.reduction == "hardness":
+        if self._rare.reduction == "hardness":
             self.axes_ = np.stack([_hardness(X, labels == value) for value in self.classes_], axis=1)
+        elif self.axes is None:
+            self.axes_ = np.empty((X.shape[1], 0))
         else:
-            keep = min(self.dims, d, n)
-            solver = "randomized" if keep < min(n, d) / 2 else "full"
-            with np.errstate(invalid="ignore"):  # rows that are all equal have no variance to explain
-                self.axes_ = PCA(keep, svd_solver=solver, random_state=self.seed).fit(X).components_.T
+            self.axes_ = principal_components(X, self.axes, self.seed).components_.T
 
     def _cut(self, Z: Array, losses: Array) -> ClassClusters:
         """The clusters of one class, and the pieces of them that are worth a slice."""
+        rare = self._rare
         rng = np.random.default_rng(self.seed)
-        some = np.sort(rng.permutation(len(Z))[: self.silhouette_rows])
+        some = np.sort(rng.permutation(len(Z))[: rare.silhouette_rows])
         distances = cdist(Z[some], Z[some])
         clusters = self._choose(Z, some, distances)
         old = clusters.assign(Z)
@@ -173,100 +260,117 @@ class George(BaseSlicer):
         pieces = _stack(parts)
         cluster_of = np.repeat(np.arange(len(parts)), [len(part.means) for part in parts])
         new = _pieces_of(pieces, cluster_of, Z, old)
-        least = max(self.piece_share * len(Z), self.piece_rows)
+        fewest = max(rare.piece_share * len(Z), rare.piece_rows)
         before, after = (mean_silhouettes(distances, a[some], new[some], len(pieces.means)) for a in (old, new))
-        kept = keep_pieces(old, new, cluster_of, losses, after > np.maximum(before, 0), least)
-        return _merged(clusters, pieces, cluster_of, kept)
+        standing = keep_pieces(old, new, cluster_of, losses, after > np.maximum(before, 0), fewest)
+        return _merged(clusters, pieces, cluster_of, standing)
 
     def _choose(self, Z: Array, some: Array, distances: Array) -> Gaussians:
         """The clustering with the best silhouettes, the larger among equals; one cluster where none is good."""
-        best, best_score = self._cluster(Z, 1), self.separation
-        for k in range(self.least, min(self.most, len(Z) // LEAST_ROWS) + 1):
+        best = self._cluster(Z, 1)
+        best_score = self._rare.separation
+        for k in range(self._rare.min_clusters, min(self.max_clusters, len(Z) // LEAST_ROWS) + 1):
             clusters = self._cluster(Z, k)
             score = silhouette_score(distances, clusters.assign(Z[some]))
             if score >= best_score - TIE:
-                best, best_score = clusters, max(score, best_score)
+                best = clusters
+                best_score = max(score, best_score)
         return best
 
     def _split(self, Z: Array, clusters: Gaussians, j: int) -> Gaussians:
         """Pieces of cluster j, or itself where it is too small to be split."""
-        if self.over == 1 or len(Z) < self.over * LEAST_ROWS:
-            one = slice(j, j + 1)
-            return Gaussians(clusters.log_weights[one], clusters.means[one], clusters.factors[one])
-        return self._cluster(Z, self.over)
+        pieces = self._rare.pieces
+        if pieces == 1 or len(Z) < pieces * LEAST_ROWS:
+            itself = slice(j, j + 1)
+            return Gaussians(clusters.log_weights[itself], clusters.means[itself], clusters.factors[itself])
+        return self._cluster(Z, pieces)
 
     def _cluster(self, Z: Array, k: int) -> Gaussians:
+        rare = self._rare
         spread = max(float(Z.var(axis=0).mean()), 1e-12)
-        Z = np.repeat(Z, 2, axis=0) if len(Z) == 1 else Z  # scikit-learn fits nothing to a single row
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters is no harm here
-            if self.clusterer == "kmeans":
-                means = KMeans(k, n_init=self.restarts, random_state=self.seed).fit(Z)
+        if len(Z) == 1:
+            Z = np.repeat(Z, 2, axis=0)  # scikit-learn fits nothing to a single row
+        with unconverged():
+            if rare.clusterer == "kmeans":
+                means = KMeans(k, n_init=rare.restarts, random_state=self.seed).fit(Z)
                 variance = max(float(means.inertia_) / Z.size, 1e-9 * spread)
                 return Gaussians(np.zeros(k), means.cluster_centers_, np.full((k, Z.shape[1]), variance**-0.5))
             mixture = GaussianMixture(
-                k, covariance_type=self.covariance, n_init=self.restarts, random_state=self.seed,
+                k,
+                covariance_type=rare.covariance,
+                n_init=rare.restarts,
+                random_state=self.seed,
                 reg_covar=1e-6 * spread,
-            ).fit(Z)  # fmt: skip
+            ).fit(Z)
         return Gaussians(np.log(mixture.weights_), mixture.means_, mixture.precisions_cholesky_)
 
-    def _join(self, found: list[ClassClusters], shares: Array) -> None:
+    def _join(self, cuts: list[ClassClusters], shares: Array) -> None:
         """All classes in one set of arrays."""
-        sizes = [len(one.clusters.means) for one in found]
-        slices = [int(one.slice_of.max()) + 1 for one in found]
-        self.class_of_ = np.repeat(np.arange(len(found)), sizes)
-        clusters, pieces = _stack([one.clusters for one in found]), _stack([one.pieces for one in found])
-        prior = np.log(shares)[self.class_of_] if self.clusterer == "gmm" else 0.0
-        self.log_weights_ = clusters.log_weights + prior
-        self.means_, self.factors_ = clusters.means, clusters.factors
-        self.piece_log_weights_, self.piece_means_, self.piece_factors_ = (
-            pieces.log_weights, pieces.means, pieces.factors,
-        )  # fmt: skip
-        self.cluster_of_ = np.concatenate([one.cluster_of + sum(sizes[:c]) for c, one in enumerate(found)])
-        self.slice_of_ = np.concatenate([one.slice_of + sum(slices[:c]) for c, one in enumerate(found)])
+        sizes = [len(cut.clusters.means) for cut in cuts]
+        slices = [int(cut.slice_of.max()) + 1 for cut in cuts]
+        self.class_of_ = np.repeat(np.arange(len(cuts)), sizes)
+        clusters = _stack([cut.clusters for cut in cuts])
+        self.log_weights_ = clusters.log_weights
+        if self._rare.clusterer == "gmm":
+            self.log_weights_ = clusters.log_weights + np.log(shares)[self.class_of_]
+        self.means_ = clusters.means
+        self.factors_ = clusters.factors
+        pieces = _stack([cut.pieces for cut in cuts])
+        self.piece_log_weights_ = pieces.log_weights
+        self.piece_means_ = pieces.means
+        self.piece_factors_ = pieces.factors
+        self.cluster_of_ = np.concatenate([cut.cluster_of + sum(sizes[:c]) for c, cut in enumerate(cuts)])
+        self.slice_of_ = np.concatenate([cut.slice_of + sum(slices[:c]) for c, cut in enumerate(cuts)])
 
     def _order(self, weights: Array, errors: Array) -> None:
-        base = errors.mean() if self.rank == "excess" else 0.0
-        self.kept_ = np.argsort(-((errors - base) @ weights), kind="stable")[: self.count]
+        base = errors.mean() if self._rare.rank == "excess" else 0.0
+        self.kept_ = np.argsort(-((errors - base) @ weights), kind="stable")[: self.slices]
         self.rules_ = tuple(self._rule(int(j)) for j in self.kept_)
 
     def _rule(self, j: int) -> dict[str, Any]:
         cluster = int(self.cluster_of_[self.slice_of_ == j][0])
         value = int(self.classes_[self.class_of_[cluster]])
-        rule = {"kind": "component", "representation": self.representation_, "component": j, "found_in_class": value}
-        return {**rule, "scope": {"label": value}} if self.within == "label" else rule
+        rule: dict[str, Any] = {"kind": "component", "representation": self.representation_, "component": j}
+        rule["found_in_class"] = value
+        if self.scope == "label":
+            rule["scope"] = {"label": value}
+        return rule
 
     # --- new rows --------------------------------------------------------------------------------------------
 
     def membership(self, evaluation: Evaluation) -> Array:
+        """(n, s) posteriors of the clusters, or 1 for the likeliest."""
         X = self.matrix(evaluation)
         check_columns(X, len(self.centre_), "method `george`")
-        if self.within == "label":
-            evaluation.need(frozenset({"labels"}), "method `george` with within=label")
-        return self._weights(self._reduced(X), evaluation.labels if self.within == "label" else None)[:, self.kept_]
+        if self.scope == "label":
+            evaluation.need(frozenset({"labels"}), "method `george` with scope=label")
+        return self._weights(self._reduced(X), evaluation)[:, self.kept_]
 
     def _scaled(self, block: Array) -> Array:
-        block = np.asarray(block, dtype=np.float64)
-        if not self.unit_length:
-            return block
-        lengths = np.linalg.norm(block, axis=1, keepdims=True)
-        return block / np.where(lengths > 0, lengths, 1.0)
+        if self._rare.unit_length:
+            return unit(block)
+        return np.asarray(block, dtype=np.float64)
 
     def _reduced(self, X: Any) -> Array:
         """(n, r)"""
-        centred = (self._scaled(block) - self.centre_ for _, block in blocks(X))
-        return np.concatenate([part if self.reduction == "none" else part @ self.axes_ for part in centred])
+        parts = []
+        for _, block in blocks(X):
+            centred = self._scaled(block) - self.centre_
+            parts.append(centred @ self.axes_ if self.axes_.shape[1] else centred)
+        return np.concatenate(parts)
 
     def _view(self, Z: Array, c: int) -> Array:
         """What the clusters of a class look at: its own axis of hardness, or everything."""
-        return Z[:, [c]] if self.reduction == "hardness" else Z
+        return Z[:, [c]] if self._rare.reduction == "hardness" else Z
 
-    def _weights(self, Z: Array, labels: Array | None) -> Array:
-        """(n, slices) probability of each slice; no class but the row's own where labels are given."""
+    def _weights(self, Z: Array, evaluation: Evaluation) -> Array:
+        """(n, slices) probability of each slice; 0 outside the row's own class where that is its scope."""
         joint = np.full((len(Z), len(self.means_)), -np.inf)
+        rows = np.ones(len(Z), dtype=bool)
         for c, value in enumerate(self.classes_):
             of = self.class_of_ == c
-            rows = np.ones(len(Z), dtype=bool) if labels is None else labels == value
+            if self.scope == "label":
+                rows = np.asarray(evaluation.labels == value)
             clusters = Gaussians(self.log_weights_[of], self.means_[of], self.factors_[of])
             joint[np.ix_(rows, of)] = clusters.log_joint(self._view(Z, c)[rows])
         cluster_weights = self._posterior(joint)
@@ -298,7 +402,7 @@ class George(BaseSlicer):
 
 def _hardness(X: Array, own: Array) -> Array:
     """(d,) from the other classes' mean to this one's; from the origin where there is one class only."""
-    others = X[~own].mean(axis=0) if not own.all() else 0.0
+    others = 0.0 if own.all() else X[~own].mean(axis=0)
     return np.asarray(X[own].mean(axis=0) - others)
 
 
@@ -308,7 +412,8 @@ def silhouettes(distances: Array, clusters: Array) -> Array:
     if len(values) < 2:
         return np.zeros(len(clusters))
     member = codes[:, None] == np.arange(len(values))
-    sums, sizes = distances @ member, member.sum(axis=0)
+    sums = distances @ member
+    sizes = member.sum(axis=0)
     own = sums[member] / np.maximum(sizes[codes] - 1, 1)
     other = np.where(member, np.inf, sums / sizes).min(axis=1)
     score: Array = (other - own) / np.maximum(np.maximum(own, other), 1e-300)
@@ -329,7 +434,7 @@ def mean_silhouettes(distances: Array, clusters: Array, pieces: Array, count: in
     return np.asarray(sums / np.maximum(np.bincount(pieces, minlength=count), 1))
 
 
-def keep_pieces(old: Array, new: Array, cluster_of: Array, losses: Array, separated: Array, least: float) -> Array:
+def keep_pieces(old: Array, new: Array, cluster_of: Array, losses: Array, separated: Array, fewest: float) -> Array:
     """(a,) bool: pieces that are better separated than before, lose as much as their cluster and are large enough."""
     sizes = np.bincount(new, minlength=len(cluster_of))
     means = np.bincount(new, weights=losses, minlength=len(cluster_of)) / np.maximum(sizes, 1)
@@ -337,7 +442,7 @@ def keep_pieces(old: Array, new: Array, cluster_of: Array, losses: Array, separa
     totals = np.bincount(old, weights=losses, minlength=clusters)
     of_cluster = totals / np.maximum(np.bincount(old, minlength=clusters), 1)
     worse = means >= of_cluster[cluster_of]
-    return np.asarray(separated & worse & (sizes >= least))
+    return np.asarray(separated & worse & (sizes >= fewest))
 
 
 def _pieces_of(pieces: Gaussians, cluster_of: Array, Z: Array, clusters: Array) -> Array:
@@ -346,12 +451,12 @@ def _pieces_of(pieces: Gaussians, cluster_of: Array, Z: Array, clusters: Array) 
     return np.asarray(joint.argmax(axis=1))
 
 
-def _merged(clusters: Gaussians, pieces: Gaussians, cluster_of: Array, kept: Array) -> ClassClusters:
-    """Pieces that were not kept go back to their cluster: to what is left of it."""
-    rest = np.flatnonzero(np.bincount(cluster_of[~kept], minlength=len(clusters.means)))
-    names = [("piece", int(a)) if kept[a] else ("rest", int(cluster_of[a])) for a in range(len(kept))]
-    order = {name: i for i, name in enumerate([("rest", int(j)) for j in rest] + [n for n in names if n[0] == "piece"])}
-    return ClassClusters(clusters, pieces, cluster_of, np.array([order[name] for name in names]))
+def _merged(clusters: Gaussians, pieces: Gaussians, cluster_of: Array, standing: Array) -> ClassClusters:
+    """Pieces that do not stand out go back to their cluster: to what is left of it. Those are the first slices."""
+    rest = np.flatnonzero(np.bincount(cluster_of[~standing], minlength=len(clusters.means)))
+    slice_of = np.searchsorted(rest, cluster_of)
+    slice_of[standing] = len(rest) + np.arange(np.count_nonzero(standing))
+    return ClassClusters(clusters, pieces, cluster_of, slice_of)
 
 
 def _stack(parts: list[Gaussians]) -> Gaussians:

@@ -12,7 +12,7 @@ what it does not know, its mean is the same everywhere, so an auditor that finds
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -20,18 +20,18 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq
 from scipy.special import expit, logit
-from sklearn.decomposition import PCA
 
-from ..core import Array, Evaluation, InputError
+from ..core import Array, Evaluation
 from ..core.blocks import blocks
 from .contract import BaseSlicer, check_columns
+from .numerics import DIGITS, principal_components
+from .options import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, SHARE, Interval
 
 FEWEST_ROWS = 10  # of a partition, in each part of the split: an auditor of fewer is noise
 STEEP = 0.1  # probability below which the slope of the loss goes on as its tangent: 1 / p is infinite at 0
 EDGE = 1e-6  # probabilities stay this far from 0 and 1, where a logit is infinite
 LARGEST = 0.25  # of a partition that one slice may hold: where classes are many, each is smaller than a slice
 SOFTNESS = 0.25  # width of a slice's edge, in spreads of its auditor
-DIGITS = 9  # the last bits of a product depend on which rows stand in one block; sets must not
 ALL = -1  # the partition of all rows
 
 
@@ -44,30 +44,93 @@ class Auditor:
     height: float
 
 
-class Multiaccuracy(BaseSlicer):
-    """Rows for which ridge regressions foresee more errors than the model's own probabilities do.
+@dataclass(frozen=True)
+class Advanced:
+    """Options of `multiaccuracy` that are rarely set.
 
-    rounds, alpha, step: of the published algorithm. target: what is regressed, the smoothed "derivative" of the loss
-    or the "residual" error beyond 1 - q. share, shuffle: of the rows that auditors are fitted to. choose: the best
-    partition by "published" mean(h |residual|) or by the residual of the rows highest in h. reduce: principal axes,
-    each scaled to unit spread, that are read; null for all columns as they are. landmarks: rows whose closeness is
-    read too, so that an auditor may be round. size: share of all rows in a slice, though no more than
-    a quarter of its partition.
+    Parameters
+    ----------
+    step
+        How far each auditor corrects the probabilities.
+    target
+        What is regressed: the smoothed `derivative` of the loss, or the `residual` error beyond 1 - q.
+    share
+        Share of the rows that auditors are fitted to; the others choose among them.
+    shuffle
+        Draw those rows at random instead of taking the first.
+    choose
+        Choose a partition by the residual of the rows highest in h (`top`), or by mean(h |residual|) (`published`).
+    """
+
+    step: float = 0.1
+    target: Literal["derivative", "residual"] = "derivative"
+    share: float = 0.7
+    shuffle: bool = True
+    choose: Literal["top", "published"] = "top"
+
+
+class Multiaccuracy(BaseSlicer):
+    """Rows for which ridge regressions predict more errors than the model's own probabilities do.
+
+    Parameters
+    ----------
+    slices
+        Rounds of the algorithm; each gives one slice.
+    size
+        Share of all rows in a slice, though no more than a quarter of its partition.
+    axes
+        Principal axes, each scaled to unit spread, that are read; null for all columns as they are.
+    landmarks
+        Rows whose closeness is read too, so that an auditor may be round.
+    alpha
+        Penalty of the ridge regressions.
+    advanced
+        Options that are rarely set.
+    representation
+        The representation that is searched. Default: the first.
+    seed
+        Of the axes, the landmarks and the rows that are held back.
     """
 
     name = "multiaccuracy"
     needs = frozenset({"representations", "labels", "probs"})
-    reads = frozenset({"prediction"})
     presets: ClassVar = {
         "recommended": {},
         "as_published": {
-            "share": 0.9, "shuffle": False, "choose": "published", "reduce": None, "landmarks": 0, "step": 0.1,
-            "target": "derivative", "alpha": 1.0,
+            "axes": None,
+            "landmarks": 0,
+            "alpha": 1.0,
+            "advanced": {
+                "step": 0.1,
+                "target": "derivative",
+                "share": 0.9,
+                "shuffle": False,
+                "choose": "published",
+            },
         },
-    }  # fmt: skip
+    }
+    limits: ClassVar = {
+        "slices": AT_LEAST_ONE,
+        "size": SHARE,
+        "axes": AT_LEAST_ONE,
+        "landmarks": NOT_NEGATIVE,
+        "alpha": POSITIVE,
+        "step": NOT_NEGATIVE,
+        "share": Interval(0, 1, excluded="both"),
+    }
+    advanced_type: ClassVar = Advanced
+    renamed: ClassVar = {"rounds": "slices", "reduce": "axes"}
     learnt: ClassVar[tuple[str, ...]] = (
-        "centre_", "axes_", "landmarks_", "nearness_", "slopes_", "heights_", "partitions_", "cuts_", "edges_",
-    )  # fmt: skip
+        "centre_",
+        "axes_",
+        "landmarks_",
+        "nearness_",
+        "slopes_",
+        "heights_",
+        "partitions_",
+        "cuts_",
+        "edges_",
+    )
 
     centre_: Array  # (d,)
     axes_: Array  # (d, r); no columns where all are read as they are
@@ -81,42 +144,36 @@ class Multiaccuracy(BaseSlicer):
 
     def __init__(
         self,
-        rounds: int = 5,
-        alpha: float = 1.0,
-        step: float = 0.1,
-        target: Literal["derivative", "residual"] = "derivative",
-        share: float = 0.7,
-        shuffle: bool = True,
-        choose: Literal["top", "published"] = "top",
-        reduce: int | None = 32,
-        landmarks: int = 200,
+        slices: int = 5,
         size: float = 0.05,
+        axes: int | None = 32,
+        landmarks: int = 200,
+        alpha: float = 1.0,
+        advanced: Mapping[str, Any] | None = None,
         representation: str | None = None,
         seed: int = 0,
     ):
-        self.rounds, self.alpha, self.step, self.target = rounds, alpha, step, target
-        self.share, self.shuffle, self.choose = share, shuffle, choose
-        self.reduce, self.landmarks, self.size = reduce, landmarks, size
-        self.representation, self.seed = representation, seed
+        self.slices = slices
+        self.size = size
+        self.axes = axes
+        self.landmarks = landmarks
+        self.alpha = alpha
+        self.advanced = advanced
+        self.representation = representation
+        self.seed = seed
 
-    def _check(self) -> None:
-        limits = {
-            "rounds": (self.rounds >= 1, "at least 1"),
-            "alpha": (self.alpha > 0, "positive"),
-            "step": (self.step >= 0, "at least 0"),
-            "share": (0 < self.share < 1, "in (0, 1)"),
-            "reduce": (self.reduce is None or self.reduce >= 1, "at least 1, or null to read all columns"),
-            "landmarks": (self.landmarks >= 0, "at least 0"),
-            "size": (0 < self.size <= 0.5, "in (0, .5]"),
-        }
-        for option, (good, want) in limits.items():
-            if not good:
-                raise InputError(f"`multiaccuracy.{option}` must be {want}; got {getattr(self, option)!r}")
+    @property
+    def reads(self) -> frozenset[str]:
+        """The prediction: partitions are by predicted class."""
+        return frozenset({"prediction"})
+
+    @property
+    def _rare(self) -> Advanced:
+        return Advanced(**(self.advanced or {}))
 
     # --- learning --------------------------------------------------------------------------------------------
 
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
-        self._check()
         assert evaluation.probs is not None
         assert evaluation.predictions is not None
         wrong = evaluation.predictions != evaluation.labels
@@ -129,12 +186,10 @@ class Multiaccuracy(BaseSlicer):
 
     def _fit_features(self, X: Array) -> None:
         n, d = X.shape
-        self.centre_, self.axes_ = X.mean(axis=0), np.empty((d, 0))
-        if self.reduce is not None:
-            keep = min(self.reduce, d, n)
-            solver = "randomized" if keep < min(n, d) / 2 else "full"
-            with np.errstate(invalid="ignore"):  # rows that are all equal have no variance to explain
-                pca = PCA(keep, svd_solver=solver, random_state=self.seed).fit(X)
+        self.centre_ = X.mean(axis=0)
+        self.axes_ = np.empty((d, 0))
+        if self.axes is not None:
+            pca = principal_components(X, self.axes, self.seed)
             self.axes_ = pca.components_.T / np.maximum(
                 np.sqrt(pca.explained_variance_), 1e-12 + 1e-9 * np.abs(X).max()
             )
@@ -152,8 +207,11 @@ class Multiaccuracy(BaseSlicer):
             if min((rows & fitted_on).sum(), (rows & ~fitted_on).sum()) >= FEWEST_ROWS
         }
         solvers = {part: ridge(F[rows & fitted_on], self.alpha) for part, rows in usable.items()}
-        q, auditors = np.clip(q, EDGE, 1 - EDGE), []
-        for round_ in range(self.rounds if usable else 0):
+        q = np.clip(q, EDGE, 1 - EDGE)
+        auditors: list[Auditor] = []
+        if not usable:
+            return auditors
+        for round_ in range(self.slices):
             target = self._target(wrong, q)
             offers = [Auditor(part, *solvers[part](target[rows & fitted_on])) for part, rows in usable.items()]
             values = [self._value(F, offer, usable[offer.partition] & ~fitted_on, wrong, q) for offer in offers]
@@ -161,27 +219,31 @@ class Multiaccuracy(BaseSlicer):
             auditors.append(best)
             rows = inside[best.partition]
             q = q.copy()
-            q[rows] = np.clip(expit(logit(q[rows]) - self.step * _heights(F[rows], best)), EDGE, 1 - EDGE)
-            self.report_progress(self.name, (round_ + 1) / self.rounds)
+            q[rows] = np.clip(expit(logit(q[rows]) - self._rare.step * _heights(F[rows], best)), EDGE, 1 - EDGE)
+            self.report_progress(self.name, (round_ + 1) / self.slices)
         return auditors
 
     def _fitted_on(self, n: int) -> Array:
         """(n,) bool: rows that auditors are fitted to; the others choose among them."""
-        order = np.random.default_rng(self.seed).permutation(n) if self.shuffle else np.arange(n)
+        order = np.arange(n)
+        if self._rare.shuffle:
+            order = np.random.default_rng(self.seed).permutation(n)
         rows = np.zeros(n, dtype=bool)
-        rows[order[: round(self.share * n)]] = True
+        rows[order[: round(self._rare.share * n)]] = True
         return rows
 
     def _target(self, wrong: Array, q: Array) -> Array:
-        happened = np.where(wrong, 1 - q, q)
-        return smoothed_slope(happened) if self.target == "derivative" else wrong - (1 - q)
+        if self._rare.target == "residual":
+            return np.asarray(wrong - (1 - q))
+        return smoothed_slope(np.where(wrong, 1 - q, q))
 
     def _value(self, F: Array, auditor: Auditor, held: Array, wrong: Array, q: Array) -> float:
         """How good an auditor is on rows held back."""
-        h, residual = _heights(F[held], auditor), wrong[held] - (1 - q[held])
-        if self.choose == "published":
+        h = _heights(F[held], auditor)
+        residual = wrong[held] - (1 - q[held])
+        if self._rare.choose == "published":
             return float(np.mean(h * np.abs(residual)))
-        top = max(1, min(round(self.size * len(F) * (1 - self.share)), int(LARGEST * len(h))))
+        top = max(1, min(round(self.size * len(F) * (1 - self._rare.share)), int(LARGEST * len(h))))
         return float(residual[np.argsort(-h, kind="stable")[:top]].mean())
 
     def _calibrate(self, F: Array, auditors: list[Auditor], inside: dict[int, Array]) -> None:
@@ -200,12 +262,15 @@ class Multiaccuracy(BaseSlicer):
         self.rules_ = tuple(self._rule(int(part), int(j)) for part, j in zip(self.partitions_, order, strict=True))
 
     def _rule(self, part: int, j: int) -> dict[str, Any]:
-        rule = {"kind": "direction", "representation": self.representation_, "round": j}
-        return rule if part == ALL else {**rule, "scope": {"prediction": part}}
+        rule: dict[str, Any] = {"kind": "direction", "representation": self.representation_, "round": j}
+        if part != ALL:
+            rule["scope"] = {"prediction": part}
+        return rule
 
     # --- new rows --------------------------------------------------------------------------------------------
 
     def membership(self, evaluation: Evaluation) -> Array:
+        """(n, s) weights that rise with what an auditor predicts; 0 outside its partition."""
         X = self.matrix(evaluation)
         check_columns(X, len(self.centre_), "method `multiaccuracy`")
         F = self._features(X)
@@ -217,8 +282,11 @@ class Multiaccuracy(BaseSlicer):
         return np.asarray(np.round(weights, DIGITS))
 
     def _reduced(self, X: Any) -> Array:
-        centred = (block - self.centre_ for _, block in blocks(X))
-        return np.concatenate([part if self.reduce is None else part @ self.axes_ for part in centred])
+        parts = []
+        for _, block in blocks(X):
+            centred = block - self.centre_
+            parts.append(centred @ self.axes_ if self.axes_.shape[1] else centred)
+        return np.concatenate(parts)
 
     def _features(self, X: Any) -> Array:
         """(n, f) what an auditor reads of the representation."""
@@ -231,7 +299,8 @@ class Multiaccuracy(BaseSlicer):
 
 def _partitions(evaluation: Evaluation) -> tuple[dict[int, Array], Array]:
     """Rows of each predicted class and of all; (n,) probability of the predicted class."""
-    predictions, probs = evaluation.predictions, evaluation.probs
+    predictions = evaluation.predictions
+    probs = evaluation.probs
     assert predictions is not None
     assert probs is not None
     inside = {int(value): predictions == value for value in np.unique(predictions)}

@@ -8,14 +8,12 @@ n (mean error)^2, where the error of a row is 1 - p(true class).
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
-from sklearn.decomposition import PCA
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.manifold import TSNE
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import NearestNeighbors
@@ -23,105 +21,169 @@ from sklearn.neighbors import NearestNeighbors
 from ..core import Array, Evaluation, InputError, State
 from ..core.blocks import blocks
 from .contract import BaseSlicer, check_columns
-from .gaussians import Gaussians, likeliest
+from .numerics import DIGITS, LEAST_ROWS, Gaussians, likeliest, principal_components, unconverged
+from .options import AT_LEAST_ONE, NOT_NEGATIVE, Interval
 
-LEAST_ROWS = 4  # per component: a mixture of single rows is not one
 TSNE_INPUT = 50  # principal components that t-SNE and its neighbours read
-TSNE_ROWS = 5000  # more are placed by their neighbours, which keeps the cost linear
+TSNE_ROWS = 5000  # more are put between their neighbours, which keeps the cost linear
 TSNE_PERPLEXITY = 30.0
 NEIGHBOURS = 5
-DIGITS = 9  # the last bits of a product depend on which rows stand in one block; sets must not
 
 
 @runtime_checkable
 class Reducer(Protocol):
-    """Anything like a scikit-learn transformer: (n, d) in, (n, dims) out."""
+    """Anything like a scikit-learn transformer: (n, d) in, (n, axes) out."""
 
-    def fit(self, X: Any) -> Any: ...
+    def fit(self, X: Any) -> Any:
+        """Learn from rows."""
 
-    def transform(self, X: Any) -> Any: ...
+    def transform(self, X: Any) -> Any:
+        """Reduce rows."""
+
+
+@dataclass(frozen=True)
+class Advanced:
+    """Options of `planespot` that are rarely set.
+
+    Parameters
+    ----------
+    scaling
+        Of each axis to [0, 1] by `minmax`; `published` divides by the raw maximum.
+    covariance
+        Of a component: `full` or `diag`.
+    min_components
+        Fewest components that are tried.
+    max_components
+        Most components that are tried.
+    stride
+        Step between the numbers of components that are tried.
+    """
+
+    scaling: Literal["minmax", "published"] = "minmax"
+    covariance: Literal["full", "diag"] = "diag"
+    min_components: int = 10
+    max_components: int = 32
+    stride: int = 2
 
 
 class Planespot(BaseSlicer):
     """Groups of a Gaussian mixture on a plane of the representation beside the model's confidence.
 
-    reducer: "pca"; "tsne", with new rows placed by their neighbours; or an object with `fit` and `transform`.
-    dims: how many axes it gives. scaling: "minmax", or "published", which divides by the raw maximum.
-    weight: of the probability (of class 1; of the predicted class where there are more than two).
-    covariance, least, most, stride: shape and numbers of components tried. hard: one group a row instead of the
-    posterior. count: slices kept.
+    Parameters
+    ----------
+    reducer
+        `pca`; `tsne`, with new rows put between their neighbours; or an object with `fit` and `transform`.
+    axes
+        Axes that the reducer gives.
+    weight
+        Of the probability (of class 1; of the predicted class where there are more than two) beside the axes.
+    slices
+        Slices to return at most.
+    hard
+        Give each row to its likeliest group instead of weighing it by the posterior.
+    advanced
+        Options that are rarely set.
+    representation
+        The representation that is searched. Default: the first.
+    seed
+        Of the reduction and of the mixture.
     """
 
     name = "planespot"
     needs = frozenset({"representations", "labels", "probs"})
-    reads = frozenset({"prediction"})
     presets: ClassVar = {
         "recommended": {},
-        "as_published": {"dims": 2, "scaling": "published", "covariance": "full", "stride": 1, "hard": True},
+        "as_published": {
+            "axes": 2,
+            "hard": True,
+            "advanced": {"scaling": "published", "covariance": "full", "stride": 1},
+        },
+    }
+    limits: ClassVar = {
+        "axes": AT_LEAST_ONE,
+        "weight": NOT_NEGATIVE,
+        "slices": AT_LEAST_ONE,
+        "min_components": AT_LEAST_ONE,
+        "max_components": Interval("min_components"),
+        "stride": AT_LEAST_ONE,
+    }
+    advanced_type: ClassVar = Advanced
+    renamed: ClassVar = {
+        "dims": "axes",
+        "count": "slices",
+        "least": "advanced.min_components",
+        "most": "advanced.max_components",
     }
     learnt: ClassVar[tuple[str, ...]] = (
-        "centre_", "axes_", "anchors_", "places_", "low_", "width_", "log_weights_", "means_", "precisions_", "kept_",
-    )  # fmt: skip
+        "centre_",
+        "axes_",
+        "anchors_",
+        "places_",
+        "low_",
+        "width_",
+        "log_weights_",
+        "means_",
+        "precisions_",
+        "kept_",
+    )
 
     centre_: Array  # (d,)
     axes_: Array  # (d, r)
     anchors_: Array  # (a, r) rows that t-SNE placed; none where the axes are the plane
-    places_: Array  # (a, dims)
-    low_: Array  # (dims,)
-    width_: Array  # (dims,)
+    places_: Array  # (a, axes) where it placed them
+    low_: Array  # (axes,)
+    width_: Array  # (axes,)
     log_weights_: Array  # (components,)
-    means_: Array  # (components, dims + 1)
-    precisions_: Array  # Cholesky factors: (components, dims + 1, dims + 1), or (components, dims + 1) for "diag"
+    means_: Array  # (components, axes + 1)
+    precisions_: Array  # Cholesky factors: (components, axes + 1, axes + 1), or (components, axes + 1) for "diag"
     reducer_: Reducer  # only where it is the user's own
     kept_: Array  # (s,) components, the most important first
 
     def __init__(
         self,
         reducer: Literal["pca", "tsne"] | Reducer = "pca",
-        dims: int = 16,
-        scaling: Literal["minmax", "published"] = "minmax",
+        axes: int = 16,
         weight: float = 0.025,
-        covariance: Literal["full", "diag"] = "diag",
-        least: int = 10,
-        most: int = 32,
-        stride: int = 2,
+        slices: int = 10,
         hard: bool = False,
-        count: int = 10,
+        advanced: Mapping[str, Any] | None = None,
         representation: str | None = None,
         seed: int = 0,
     ):
-        self.reducer, self.dims, self.scaling, self.weight = reducer, dims, scaling, weight
-        self.covariance, self.least, self.most, self.stride = covariance, least, most, stride
-        self.hard, self.count, self.representation, self.seed = hard, count, representation, seed
+        self.reducer = reducer
+        self.axes = axes
+        self.weight = weight
+        self.slices = slices
+        self.hard = hard
+        self.advanced = advanced
+        self.representation = representation
+        self.seed = seed
 
-    def _check(self) -> None:
-        limits = {
-            "dims": (self.dims >= 1, "at least 1"),
-            "weight": (self.weight >= 0, "at least 0"),
-            "least": (self.least >= 1, "at least 1"),
-            "most": (self.most >= self.least, "at least `least`"),
-            "stride": (self.stride >= 1, "at least 1"),
-            "count": (self.count >= 1, "at least 1"),
-        }
-        for option, (good, want) in limits.items():
-            if not good:
-                raise InputError(f"`planespot.{option}` must be {want}; got {getattr(self, option)!r}")
+    @property
+    def reads(self) -> frozenset[str]:
+        """The prediction: its probability is an axis."""
+        return frozenset({"prediction"})
+
+    @property
+    def _rare(self) -> Advanced:
+        return Advanced(**(self.advanced or {}))
 
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
-        self._check()
         assert evaluation.probs is not None
         assert evaluation.labels is not None
         X = np.asarray(self.matrix(evaluation), dtype=np.float64)
         self._fit_axes(X)
         self._fit_places((X - self.centre_) @ self.axes_)
         plane = self._plane(X)
-        self.low_, self.width_ = plane.min(axis=0), _widths(plane, self.scaling)
+        self.low_ = plane.min(axis=0)
+        self.width_ = _widths(plane, self._rare.scaling)
         features = self._features(evaluation)
-        mixture = lowest_bic(features, self._numbers(len(X)), self.covariance, self.seed)
-        self.log_weights_, self.means_ = np.log(mixture.weights_), mixture.means_
+        mixture = lowest_bic(features, self._numbers(len(X)), self._rare.covariance, self.seed)
+        self.log_weights_ = np.log(mixture.weights_)
+        self.means_ = mixture.means_
         self.precisions_ = mixture.precisions_cholesky_
         errors = 1 - evaluation.probs[np.arange(len(X)), evaluation.labels]
-        self.kept_ = np.argsort(-scores(self._weights(features), errors), kind="stable")[: self.count]
+        self.kept_ = np.argsort(-scores(self._weights(features), errors), kind="stable")[: self.slices]
         self.rules_ = tuple(
             {"kind": "component", "representation": self.representation_, "component": int(j)} for j in self.kept_
         )
@@ -129,27 +191,26 @@ class Planespot(BaseSlicer):
     def _numbers(self, n: int) -> list[int]:
         """Numbers of components to try; one where rows are few."""
         few = max(1, n // LEAST_ROWS)
-        return [j for j in range(self.least, self.most + 1, self.stride) if j <= few] or [few]
+        numbers = range(self._rare.min_components, self._rare.max_components + 1, self._rare.stride)
+        return [j for j in numbers if j <= few] or [few]
 
     # --- the plane -------------------------------------------------------------------------------------------
 
     def _fit_axes(self, X: Array) -> None:
         """Principal axes: the plane itself, or what t-SNE reads. An object of the user's has its own."""
-        n, d = X.shape
         self.centre_ = X.mean(axis=0)
         if not isinstance(self.reducer, str):
-            self.axes_ = np.empty((d, 0))
+            self.axes_ = np.empty((X.shape[1], 0))
             self.reducer_ = deepcopy(self.reducer)  # the user's own, or another slicer's, stays as it is
             self.reducer_.fit(X)
             return
-        keep = min(TSNE_INPUT if self.reducer == "tsne" else self.dims, d, n)
-        solver = "randomized" if keep < min(n, d) / 2 else "full"
-        with np.errstate(invalid="ignore"):  # rows that are all equal have no variance to explain
-            self.axes_ = PCA(keep, svd_solver=solver, random_state=self.seed).fit(X).components_.T
+        axes = TSNE_INPUT if self.reducer == "tsne" else self.axes
+        self.axes_ = principal_components(X, axes, self.seed).components_.T
 
     def _fit_places(self, reduced: Array) -> None:
         """Where t-SNE puts some of the rows; the others, and new ones, go between their neighbours."""
-        self.anchors_, self.places_ = np.empty((0, reduced.shape[1])), np.empty((0, self.dims))
+        self.anchors_ = np.empty((0, reduced.shape[1]))
+        self.places_ = np.empty((0, self.axes))
         if self.reducer != "tsne":
             return
         rng = np.random.default_rng(self.seed)
@@ -158,12 +219,12 @@ class Planespot(BaseSlicer):
         spread = 1e-9 * max(float(reduced.std()), 1e-3)
         self.anchors_ = reduced[rows] + spread * rng.normal(size=(len(rows), reduced.shape[1]))
         perplexity = min(TSNE_PERPLEXITY, max(1.0, (len(rows) - 1) / 3))
-        method = "barnes_hut" if self.dims < 4 else "exact"
-        tsne = TSNE(self.dims, perplexity=perplexity, init="random", random_state=self.seed, method=method)
+        method = "barnes_hut" if self.axes < 4 else "exact"
+        tsne = TSNE(self.axes, perplexity=perplexity, init="random", random_state=self.seed, method=method)
         self.places_ = tsne.fit_transform(self.anchors_).astype(np.float64)
 
     def _plane(self, X: Any) -> Array:
-        """(n, dims) unscaled places."""
+        """(n, axes) unscaled positions."""
         check_columns(X, len(self.centre_), "method `planespot`")
         if not isinstance(self.reducer, str):
             return np.concatenate([np.asarray(self.reducer_.transform(block), dtype=float) for _, block in blocks(X)])
@@ -171,7 +232,7 @@ class Planespot(BaseSlicer):
         return reduced if self.reducer == "pca" else between(self.anchors_, self.places_, reduced)
 
     def _features(self, evaluation: Evaluation) -> Array:
-        """(n, dims + 1) scaled plane and weighted probability."""
+        """(n, axes + 1) scaled plane and weighted probability."""
         plane = self._plane(self.matrix(evaluation))
         evaluation.need(frozenset({"probs"}), "method `planespot`")
         assert evaluation.probs is not None
@@ -182,6 +243,7 @@ class Planespot(BaseSlicer):
     # --- the groups ------------------------------------------------------------------------------------------
 
     def membership(self, evaluation: Evaluation) -> Array:
+        """(n, s) posteriors of the groups, or 1 for the likeliest."""
         return self._weights(self._features(evaluation))[:, self.kept_]
 
     def _weights(self, features: Array) -> Array:
@@ -190,21 +252,23 @@ class Planespot(BaseSlicer):
         return likeliest(posterior) if self.hard else np.round(posterior, DIGITS)
 
     def to_state(self) -> State:
+        """What is saved; refused for a reducer of the user's own, which cannot be."""
         if not isinstance(self.reducer, str):
             raise InputError("`planespot` with a reducer of your own cannot be saved; name `pca` or `tsne` instead")
         return super().to_state()
 
 
 def _widths(plane: Array, scaling: str) -> Array:
-    """(dims,) what each axis is divided by once its minimum is subtracted; an axis without width stays."""
-    width = plane.max(axis=0) - (0.0 if scaling == "published" else plane.min(axis=0))
+    """(axes,) what each axis is divided by once its minimum is subtracted; an axis without width stays."""
+    width = plane.max(axis=0)
+    if scaling == "minmax":
+        width = width - plane.min(axis=0)
     return np.where(width == 0, 1.0, width)
 
 
 def lowest_bic(features: Array, numbers: Iterable[int], covariance: str, seed: int) -> Any:
     """The mixture with the lowest BIC; the fewest components among equals."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than components is no harm here
+    with unconverged():
         mixtures = [GaussianMixture(j, covariance_type=covariance, random_state=seed).fit(features) for j in numbers]
         return min(mixtures, key=lambda mixture: mixture.bic(features))
 
@@ -217,7 +281,7 @@ def scores(weights: Array, errors: Array) -> Array:
 
 
 def between(anchors: Array, places: Array, rows: Array) -> Array:
-    """(n, dims) means of the nearest anchors' places, the nearer the heavier; an anchor's own place on an anchor."""
+    """(n, axes) means of the nearest anchors' places, the nearer the heavier; an anchor's own place on an anchor."""
     nearest = NearestNeighbors(n_neighbors=min(NEIGHBOURS, len(anchors))).fit(anchors)
     distances, index = nearest.kneighbors(rows)
     # Relative to the nearest, so that a row on an anchor is not divided by zero.

@@ -2,76 +2,167 @@
 
 Jain, Lawrence, Moitra and Madry, "Distilling Model Failures as Directions in Latent Space", 2023. The representation
 is standardised by the training rows and scaled to unit length; in each class a linear SVM with balanced weights
-foretells whether the model is correct. Everywhere positive is easy and negative is hard: a slice is the rows of a
-class on the hard side. How well the SVM foretells rows it was not fitted to is the strength of the direction.
+predicts whether the model is correct. Everywhere positive is easy and negative is hard: a slice is the rows of a
+class on the hard side. How well the SVM predicts rows it was not fitted to is the strength of the direction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.special import expit
 
 from ...core import Array, Evaluation, InputError
-from ...core.blocks import blocks
+from ...core.blocks import blocks, unit
 from ..contract import BaseSlicer, check_columns
+from ..numerics import DIGITS
+from ..options import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, Interval
 from .linear_svm import Intercept, solve
 from .strength import choose, nested_strength, ordered_halves, outcomes, quarters, shuffled_halves
 
 BATCH = 1 << 22  # numbers in the largest array of one batch of classes
 LEAST_ERRORS = 10  # of a group of errors, on average, for a direction of its own
-DIGITS = 9  # the last bits of a product depend on which rows stand in one block; sets must not
 FLAT = 1e-9  # length of a direction, for coefficients that sum to 1, below which the rows are all alike
 BOUNDARY = 0.5  # the weight of a row on the SVM's boundary
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Classes of about one size: row indices, the quarter each row is in, and its outcome, 0 for padding."""
+    """Classes of about one size, padded to the largest.
 
-    classes: Array  # (g,)
-    rows: Array  # (g, n) -1 for padding
-    quarter: Array  # (g, n)
-    outcome: Array  # (g, n) 1 correct, -1 error, 0 padding
+    Parameters
+    ----------
+    classes
+        (g,) the class of each.
+    rows
+        (g, n) row indices; -1 for padding.
+    quarter
+        (g, n) the quarter each row is in.
+    outcome
+        (g, n) 1 correct, -1 error, 0 padding.
+    """
+
+    classes: Array
+    rows: Array
+    quarter: Array
+    outcome: Array
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """One direction, before it is known whether it is kept."""
+class Direction:
+    """One direction, before the surest are chosen.
+
+    Parameters
+    ----------
+    rank
+        What directions are sorted by: the surest first.
+    normal
+        (d,) of length 1.
+    intercept
+        Of the SVM, in units of that normal.
+    edge
+        Distance from the boundary at which weights are .27 and .73.
+    rule
+        Of the slice.
+    """
 
     rank: tuple[float, ...]
-    normal: Array  # (d,) of length 1
+    normal: Array
     intercept: float
     edge: float
     rule: dict[str, Any]
 
 
-class Directions(BaseSlicer):
-    """Rows of a class on the hard side of a linear SVM that foretells the model's errors.
+@dataclass(frozen=True)
+class Advanced:
+    """Options of `directions` that are rarely set.
 
-    count: directions a class; with more than one its errors are first put in groups by k-means. C_from, C_to,
-    C_steps: values of C tried, evenly in the logarithm. intercept: "centre", or "libsvm" for what libsvm does where
-    many are optimal. shuffle: halves of the rows at random, keeping groups together, or in order. nested: strength
-    with C chosen inside each fold. permutations: shuffles of the outcome that the strength is compared with. within:
-    classes by "label" or by "prediction". twice: standardise and scale what already is, as one script does.
-    standardise: false leaves the columns as they are and only scales rows to unit length, so that a direction lies in
-    the space itself and can be decoded. rows: of a class that are fitted to at most; null for all. slices: directions
-    kept, the surest first; null for all.
+    Parameters
+    ----------
+    C_min
+        Smallest value of C that is tried.
+    C_max
+        Largest value of C that is tried.
+    C_values
+        Values of C that are tried, evenly in the logarithm.
+    intercept
+        `centre`, or `libsvm` for what libsvm does where many are optimal.
+    shuffle
+        Cut the rows in halves at random, keeping groups together, instead of in order.
+    nested
+        Measure the strength with C chosen inside each fold.
+    twice
+        Standardise and scale what already is, as one published script does.
+    max_rows
+        Rows of a class that are fitted to at most; null for all.
+    """
+
+    C_min: float = 1e-6
+    C_max: float = 1.0
+    C_values: int = 7
+    intercept: Intercept = "centre"
+    shuffle: bool = True
+    nested: bool = True
+    twice: bool = False
+    max_rows: int | None = 5000
+
+
+class Directions(BaseSlicer):
+    """Rows of a class on the hard side of a linear SVM that predicts the model's errors.
+
+    Parameters
+    ----------
+    scope
+        Classes by `label` or by `prediction`.
+    slices
+        Directions to return at most, the surest first; null for all.
+    per_class
+        Directions in each class; with more than one its errors are first put in groups by k-means.
+    permutations
+        Shuffles of the outcome that the strength of a direction is compared with.
+    standardise
+        Standardise columns before rows are scaled to unit length. Without it a direction lies in the space itself
+        and can be decoded.
+    advanced
+        Options that are rarely set.
+    representation
+        The representation that is searched. Default: the first.
+    seed
+        Of the halves, the rows of large classes and the permutations.
     """
 
     name = "directions"
     needs = frozenset({"representations", "labels", "predictions"})
-    reads = frozenset({"label"})
     presets: ClassVar = {
         "recommended": {},
         "as_published": {
-            "intercept": "libsvm", "shuffle": False, "nested": False, "permutations": 0, "rows": None, "slices": None,
+            "slices": None,
+            "permutations": 0,
+            "advanced": {"intercept": "libsvm", "shuffle": False, "nested": False, "max_rows": None},
         },
-    }  # fmt: skip
+    }
+    limits: ClassVar = {
+        "slices": AT_LEAST_ONE,
+        "per_class": AT_LEAST_ONE,
+        "permutations": NOT_NEGATIVE,
+        "C_min": POSITIVE,
+        "C_max": Interval("C_min"),
+        "C_values": AT_LEAST_ONE,
+        "max_rows": Interval(10),
+    }
+    advanced_type: ClassVar = Advanced
+    renamed: ClassVar = {
+        "within": "scope",
+        "count": "per_class",
+        "C_from": "advanced.C_min",
+        "C_to": "advanced.C_max",
+        "C_steps": "advanced.C_values",
+        "rows": "advanced.max_rows",
+    }
     learnt: ClassVar[tuple[str, ...]] = ("centre_", "scale_", "directions_", "intercepts_", "edges_", "classes_")
 
     centre_: Array  # (d,)
@@ -83,77 +174,62 @@ class Directions(BaseSlicer):
 
     def __init__(
         self,
-        count: int = 1,
-        C_from: float = 1e-6,
-        C_to: float = 1.0,
-        C_steps: int = 7,
-        intercept: Intercept = "centre",
-        shuffle: bool = True,
-        nested: bool = True,
-        permutations: int = 20,
-        within: Literal["label", "prediction"] = "label",
-        twice: bool = False,
-        standardise: bool = True,
-        rows: int | None = 5000,
+        scope: Literal["label", "prediction"] = "label",
         slices: int | None = 5,
+        per_class: int = 1,
+        permutations: int = 20,
+        standardise: bool = True,
+        advanced: Mapping[str, Any] | None = None,
         representation: str | None = None,
         seed: int = 0,
     ):
-        self.count, self.C_from, self.C_to, self.C_steps = count, C_from, C_to, C_steps
-        self.intercept: Intercept = intercept
-        self.shuffle, self.nested, self.permutations = shuffle, nested, permutations
-        self.within, self.twice, self.standardise = within, twice, standardise
-        self.rows, self.slices = rows, slices
-        self.representation, self.seed = representation, seed
-        # The class says what is read by default; `vars` since types allow no instance to differ.
-        vars(self)["reads"] = frozenset({within})
+        self.scope = scope
+        self.slices = slices
+        self.per_class = per_class
+        self.permutations = permutations
+        self.standardise = standardise
+        self.advanced = advanced
+        self.representation = representation
+        self.seed = seed
 
-    def _check(self, evaluation: Evaluation) -> None:
-        limits = {
-            "count": (self.count >= 1, "at least 1"),
-            "C_from": (self.C_from > 0, "positive"),
-            "C_to": (self.C_to >= self.C_from, "at least `C_from`"),
-            "C_steps": (self.C_steps >= 1, "at least 1"),
-            "permutations": (self.permutations >= 0, "at least 0"),
-            "twice": (self.standardise or not self.twice, "false where `standardise` is"),
-            "rows": (self.rows is None or self.rows >= 10, "at least 10, or null for all"),
-            "slices": (self.slices is None or self.slices >= 1, "at least 1, or null for all"),
-        }
-        for option, (good, want) in limits.items():
-            if not good:
-                raise InputError(f"`directions.{option}` must be {want}; got {getattr(self, option)!r}")
-        if evaluation.task != "classification":
-            raise InputError(f"method `directions` looks within classes; this evaluation is one of {evaluation.task}")
+    @property
+    def reads(self) -> frozenset[str]:
+        """What the classes are by: label or prediction."""
+        return frozenset({self.scope})
+
+    @property
+    def _rare(self) -> Advanced:
+        return Advanced(**(self.advanced or {}))
 
     # --- learning --------------------------------------------------------------------------------------------
 
-    def fit(self, evaluation: Evaluation, *, train: Evaluation | None = None) -> Self:
-        """As every slicer's, but for the threshold: the SVM's own boundary, however many rows lie beyond it."""
-        who = f"method `{self.name}`"
-        evaluation.need(self.needs, who)
-        self.representation_ = evaluation.representation(self.representation, who)
-        self._fit(evaluation.by_id(), train)
-        self.thresholds_ = np.full(len(self.rules_), BOUNDARY)
-        return self
-
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
-        self._check(evaluation)
+        if self._rare.twice and not self.standardise:
+            raise InputError("`directions.advanced.twice` must be false where `standardise` is; got True")
+        if evaluation.task != "classification":
+            raise InputError(f"method `directions` looks within classes; this evaluation is one of {evaluation.task}")
         self._fit_scale(evaluation if train is None else train.by_id())
-        X, rng = self.matrix(evaluation), np.random.default_rng(self.seed)
+        X = self.matrix(evaluation)
+        rng = np.random.default_rng(self.seed)
         check_columns(X, len(self.centre_), "method `directions`")
-        found: list[Found] = []
+        directions: list[Direction] = []
         done = 0
         for batch in self._batches(evaluation, rng, X.shape[1]):
-            found += self._directions(batch, X, rng)
+            directions += self._directions(batch, X, rng)
             done += int((batch.rows >= 0).sum())
             self.report_progress(self.name, done / len(evaluation))
-        self._keep(sorted(found, key=lambda one: one.rank))
+        self._keep(sorted(directions, key=lambda direction: direction.rank))
+
+    def _thresholds(self, evaluation: Evaluation) -> Array:
+        """(s,) the SVM's own boundary, however many rows lie beyond it."""
+        return np.full(len(self.rules_), BOUNDARY)
 
     def _fit_scale(self, rows: Evaluation) -> None:
         """Mean and spread of each column, in two passes over rows that may not fit in memory; 0 and 1 if unwanted."""
         X = self.matrix(rows)
         if not self.standardise:
-            self.centre_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
+            self.centre_ = np.zeros(X.shape[1])
+            self.scale_ = np.ones(X.shape[1])
             return
         n = len(X)
         self.centre_ = sum(block.sum(axis=0, dtype=np.float64) for _, block in blocks(X)) / n
@@ -164,18 +240,18 @@ class Directions(BaseSlicer):
     def _standard(self, block: Array) -> Array:
         """(m, d) standardised rows of length 1; of length 0 where nothing varies."""
         Z = np.asarray(block, dtype=np.float64)
-        for _ in range(2 if self.twice else 1):
-            Z = (Z - self.centre_) / self.scale_
-            lengths = np.linalg.norm(Z, axis=1, keepdims=True)
-            Z = Z / np.where(lengths > 0, lengths, 1.0)
+        times = 2 if self._rare.twice else 1
+        for _ in range(times):
+            Z = unit((Z - self.centre_) / self.scale_)
         return Z
 
     def _batches(self, evaluation: Evaluation, rng: np.random.Generator, d: int) -> Iterator[Batch]:
         """Classes with both outcomes, small ones first, as many at once as one array may hold."""
-        group = _column(evaluation, self.within)
+        group = _column(evaluation, self.scope)
         wrong = np.asarray(evaluation.predictions != evaluation.labels)
         strata, noise = _strata(evaluation, group, wrong, rng)
-        if not self.shuffle:
+        shuffle = self._rare.shuffle
+        if not shuffle:
             strata = np.where(wrong, 0, 1)
         both = [rows for rows in _classes(group) if 0 < wrong[rows].sum() < len(rows)]
         members = sorted((self._sample(rows, wrong, rng) for rows in both), key=len)
@@ -183,10 +259,11 @@ class Directions(BaseSlicer):
             take = 1
             while take < len(members) and (take + 1) * (n := len(members[take])) * max(n, d) <= BATCH:
                 take += 1
-            rows, members = _padded(members[:take]), members[take:]
+            rows = _padded(members[:take])
+            members = members[take:]
             there = rows >= 0
             placed = np.where(there, strata[rows], -1)
-            halves = partial(shuffled_halves, noise=noise[rows]) if self.shuffle else ordered_halves
+            halves = partial(shuffled_halves, noise=noise[rows]) if shuffle else ordered_halves
             quarter = np.where(there, quarters(placed, halves), 4)
             sort = np.argsort(quarter, axis=1, kind="stable")  # a fold is then a run of rows
             rows, quarter = (np.take_along_axis(a, sort, axis=1) for a in (rows, quarter))
@@ -195,79 +272,86 @@ class Directions(BaseSlicer):
 
     def _sample(self, rows: Array, wrong: Array, rng: np.random.Generator) -> Array:
         """At most so many rows of a class, of both outcomes: weights are balanced, so shares need not be kept."""
-        if self.rows is None or len(rows) <= self.rows:
+        most = self._rare.max_rows
+        if most is None or len(rows) <= most:
             return rows
         few, many = sorted((rows[wrong[rows]], rows[~wrong[rows]]), key=len)
-        few = rng.permutation(few)[: self.rows // 2]
-        return np.sort(np.concatenate([few, rng.permutation(many)[: self.rows - len(few)]]))
+        few = rng.permutation(few)[: most // 2]
+        return np.sort(np.concatenate([few, rng.permutation(many)[: most - len(few)]]))
 
-    def _directions(self, batch: Batch, matrix: Any, rng: np.random.Generator) -> list[Found]:
+    def _directions(self, batch: Batch, matrix: Any, rng: np.random.Generator) -> list[Direction]:
         """Fit a batch of classes, and measure each direction."""
+        rare = self._rare
         there = batch.rows >= 0
         X = np.zeros((*batch.rows.shape, matrix.shape[1]))
         X[there] = self._standard(matrix[batch.rows[there]])
         K = X @ X.transpose(0, 2, 1)
-        grid = np.geomspace(self.C_from, self.C_to, self.C_steps)
-        y = outcomes(K, batch.outcome, self.count, LEAST_ERRORS)
-        C, score = choose(K, y, batch.quarter // 2, grid, self.intercept)
-        fits = solve(K, y, C[..., None], self.intercept)
-        strength = self._strengths(K, y, batch, grid) if self.nested else score
+        grid = np.geomspace(rare.C_min, rare.C_max, rare.C_values)
+        y = outcomes(K, batch.outcome, self.per_class, LEAST_ERRORS)
+        C, score = choose(K, y, batch.quarter // 2, grid, rare.intercept)
+        fits = solve(K, y, C[..., None], rare.intercept)
+        strength = self._strengths(K, y, batch, grid) if rare.nested else score
         null = self._null(K, batch, grid, rng)
-        found = []
+        directions = []
         for c, k in np.argwhere((y < 0).any(axis=-1)):
             normal = fits.coefficients[c, k, 0] @ X[c]
             facts = {"C": float(C[c, k]), "rows": int((y[c, k] != 0).sum()), "errors": int((y[c, k] < 0).sum())}
             facts |= _strength(strength[c, k], null[:, c].ravel(), y[c, k])
-            fit = fits.values[c, k, 0][y[c, k] != 0], float(fits.intercepts[c, k, 0])
-            found += self._found(int(batch.classes[c]), int(k), normal, fit, facts)
-        return found
+            length = float(np.linalg.norm(normal))
+            if length <= FLAT * facts["C"] * facts["rows"]:
+                continue  # all rows are alike
+            rule = self._rule(int(batch.classes[c]), int(k), facts)
+            rank = (-_sureness(facts), int(batch.classes[c]), int(k))
+            edge = max(float(fits.values[c, k, 0][y[c, k] != 0].std()) / length, 1e-6)
+            intercept = float(fits.intercepts[c, k, 0]) / length
+            directions.append(Direction(rank, normal / length, intercept, edge, rule))
+        return directions
+
+    def _rule(self, value: int, k: int, facts: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "kind": "direction",
+            "representation": self.representation_,
+            "scope": {self.scope: value},
+            "group": k,
+            "arrays": {
+                "direction": "directions_",
+                "intercept": "intercepts_",
+                "centre": "centre_",
+                "scale": "scale_",
+            },
+            **facts,
+        }
 
     def _null(self, K: Array, batch: Batch, grid: Array, rng: np.random.Generator) -> Array:
-        """(permutations, g, count) strengths where outcomes were shuffled among the rows of a class and quarter."""
-        null = np.empty((self.permutations, len(K), self.count))
-        at_once = max(1, BATCH // (batch.rows.size * self.count * 4 * len(grid)))  # two folds, in two folds, for each C
+        """(permutations, g, per_class) strengths where outcomes were shuffled among the rows of a class and quarter."""
+        null = np.empty((self.permutations, len(K), self.per_class))
+        # two folds, in two folds, for each C
+        at_once = max(1, BATCH // (batch.rows.size * self.per_class * 4 * len(grid)))
         for start in range(0, self.permutations, at_once):
             some = range(start, min(start + at_once, self.permutations))
             y = np.concatenate([self._shuffled(K, batch, rng) for _ in some], axis=1)
             scores = self._strengths(K, y, batch, grid)
-            null[some] = scores.reshape(len(K), len(some), self.count).transpose(1, 0, 2)
+            null[some] = scores.reshape(len(K), len(some), self.per_class).transpose(1, 0, 2)
         return null
 
     def _shuffled(self, K: Array, batch: Batch, rng: np.random.Generator) -> Array:
         order = np.argsort(batch.quarter + rng.random(batch.quarter.shape), axis=1)
-        return outcomes(K, np.take_along_axis(batch.outcome, order, axis=1), self.count, LEAST_ERRORS)
+        return outcomes(K, np.take_along_axis(batch.outcome, order, axis=1), self.per_class, LEAST_ERRORS)
 
     def _strengths(self, K: Array, y: Array, batch: Batch, grid: Array) -> Array:
         """(g, q)"""
-        if self.nested:
-            return nested_strength(K, y, batch.quarter, grid, self.intercept)
-        return choose(K, y, batch.quarter // 2, grid, self.intercept)[1]
+        rare = self._rare
+        if rare.nested:
+            return nested_strength(K, y, batch.quarter, grid, rare.intercept)
+        return choose(K, y, batch.quarter // 2, grid, rare.intercept)[1]
 
-    def _found(self, value: int, k: int, normal: Array, fit: tuple[Array, float], facts: dict[str, Any]) -> list[Found]:
-        """The direction of a class and a group of its errors; none where all rows are alike."""
-        values, intercept = fit
-        length = float(np.linalg.norm(normal))
-        if length <= FLAT * facts["C"] * facts["rows"]:
-            return []
-        rule = {
-            "kind": "direction", "representation": self.representation_, "scope": {self.within: value}, "group": k,
-            "arrays": {
-                "direction": "directions_", "intercept": "intercepts_", "centre": "centre_", "scale": "scale_",
-            },
-            **facts,
-        }  # fmt: skip
-        null, strength = facts["null"], facts["strength"]
-        sure = -np.inf if strength is None else strength if null is None else null["z"]
-        edge = max(float(values.std()) / length, 1e-6)
-        return [Found((-sure, value, k), normal / length, intercept / length, edge, rule)]
-
-    def _keep(self, found: list[Found]) -> None:
-        found = found[: self.slices]
-        self.directions_ = np.array([one.normal for one in found]).reshape(-1, len(self.centre_))
-        self.intercepts_ = np.array([one.intercept for one in found])
-        self.edges_ = np.array([one.edge for one in found])
-        self.rules_ = tuple(one.rule for one in found)
-        self.classes_ = np.array([rule["scope"][self.within] for rule in self.rules_], dtype=np.int64)
+    def _keep(self, directions: list[Direction]) -> None:
+        directions = directions[: self.slices]
+        self.directions_ = np.array([direction.normal for direction in directions]).reshape(-1, len(self.centre_))
+        self.intercepts_ = np.array([direction.intercept for direction in directions])
+        self.edges_ = np.array([direction.edge for direction in directions])
+        self.rules_ = tuple(direction.rule for direction in directions)
+        self.classes_ = np.array([rule["scope"][self.scope] for rule in self.rules_], dtype=np.int64)
 
     # --- new rows --------------------------------------------------------------------------------------------
 
@@ -275,10 +359,12 @@ class Directions(BaseSlicer):
         """(n, s) signed distance from each slice's boundary, negative on the hard side; 0 for rows of other classes."""
         X = self.matrix(evaluation)
         check_columns(X, len(self.centre_), "method `directions`")
-        evaluation.need(frozenset({f"{self.within}s"}), f"method `directions` with within={self.within}")
-        group, distance = _column(evaluation, self.within), np.zeros((len(X), len(self.classes_)))
+        evaluation.need(frozenset({f"{self.scope}s"}), f"method `directions` with scope={self.scope}")
+        group = _column(evaluation, self.scope)
+        distance = np.zeros((len(X), len(self.classes_)))
         for c in np.unique(self.classes_):
-            rows, of = np.flatnonzero(group == c), np.flatnonzero(self.classes_ == c)
+            rows = np.flatnonzero(group == c)
+            of = np.flatnonzero(self.classes_ == c)
             near = self._standard(X[rows]) @ self.directions_[of].T + self.intercepts_[of]
             distance[np.ix_(rows, of)] = np.round(near, DIGITS)
         return distance
@@ -286,12 +372,21 @@ class Directions(BaseSlicer):
     def membership(self, evaluation: Evaluation) -> Array:
         """(n, s) weights that fall with the decision; .5 on the boundary, where the threshold is."""
         inside = self.decisions(evaluation)
-        own = _column(evaluation, self.within)[:, None] == self.classes_
+        own = _column(evaluation, self.scope)[:, None] == self.classes_
         return np.where(own, expit(-inside / self.edges_), 0.0)
 
 
-def _column(evaluation: Evaluation, within: str) -> Array:
-    column = evaluation.labels if within == "label" else evaluation.predictions
+def _sureness(facts: Mapping[str, Any]) -> float:
+    """What directions are ranked by: standard deviations above chance, or the strength where nothing was shuffled."""
+    if facts["strength"] is None:
+        return -np.inf
+    if facts["null"] is None:
+        return float(facts["strength"])
+    return float(facts["null"]["z"])
+
+
+def _column(evaluation: Evaluation, scope: str) -> Array:
+    column = evaluation.labels if scope == "label" else evaluation.predictions
     assert column is not None
     return column
 
@@ -320,7 +415,8 @@ def _padded(members: list[Array]) -> Array:
 
 def _strength(strength: float, null: Array, y: Array) -> dict[str, Any]:
     """What the rule says of a direction's strength: None, with a sentence, where no rows could be held back."""
-    errors, right = int((y < 0).sum()), int((y > 0).sum())
+    errors = int((y < 0).sum())
+    right = int((y > 0).sum())
     if np.isnan(strength):
         note = f"errors: {errors}, correct rows: {right}; no two halves hold both, so the strength is unknown"
         return {"strength": None, "null": None, "note": note}
@@ -333,7 +429,10 @@ def _strength(strength: float, null: Array, y: Array) -> dict[str, Any]:
     return {
         "strength": float(strength),
         "null": {
-            "mean": float(null.mean()), "spread": spread, "z": float((strength - null.mean()) / spread),
-            "p_value": float((1 + (null >= strength).sum()) / (1 + len(null))), "shuffles": len(null),
+            "mean": float(null.mean()),
+            "spread": spread,
+            "z": float((strength - null.mean()) / spread),
+            "p_value": float((1 + (null >= strength).sum()) / (1 + len(null))),
+            "shuffles": len(null),
         },
-    }  # fmt: skip
+    }

@@ -190,7 +190,7 @@ def run(
     weights: Weights,
     variance: Variance,
     *,
-    tol: float = 1e-3,
+    tolerance: float = 1e-3,
     steps: int = 100,
     progress: Progress = silent,
 ) -> tuple[Mixture, list[float]]:
@@ -202,6 +202,6 @@ def run(
         mixture = maximise(sums, variance)
         values.append(value)
         progress("domino", (i + 1) / steps)
-        if i and abs(value - values[-2]) < tol:
+        if i and abs(value - values[-2]) < tolerance:
             break
     return mixture, values

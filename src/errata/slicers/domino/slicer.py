@@ -18,66 +18,134 @@ prediction: it knows the outcome, so an audit measures an approximation. `recomm
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.linalg import eigh
 from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
-from ...core import Array, Evaluation, InputError, Matrix
+from ...core import Array, Evaluation, Matrix
 from ...core.blocks import blocks
 from ..contract import BaseSlicer, check_columns
+from ..numerics import LEAST_ROWS, unconverged
+from ..options import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, Interval
 from .mixture import Agreement, Mixture, Rows, Variance, Weights, normalise, run, with_squares
 
 Start = Literal["kmeans", "confusion", "random"]
 
-LEAST_ROWS = 4  # per component: a mixture of single rows is not one
 FLAT = 1e-10  # share of the largest variance below which a direction is rounding
 KMEANS_ROWS = 10_000  # enough to place centres; all rows are then assigned to them
 PROFILE = 10  # classes named in a rule
 DECIMALS = 10  # of a weight: what lies below depends on where in a block of rows a row stood
 
 
-class _Reads:
-    """What membership reads of the outcome: of a slicer, by its posterior; of the class, all it could."""
+@dataclass(frozen=True)
+class Advanced:
+    """Options of `domino` that are rarely set.
 
-    def __get__(self, slicer: Domino | None, owner: type[Domino]) -> frozenset[str]:
-        blind = slicer is not None and slicer.posterior == "embedding"
-        return frozenset() if blind else frozenset({"label", "prediction"})
+    Parameters
+    ----------
+    axes_rows
+        Rows, the first ones, that the principal axes are computed from; null for all.
+    agreement
+        Of a soft prediction with a component's: `cross-entropy`, or the log of their `inner` product.
+    init
+        Where EM starts: from `kmeans`, the `confusion` matrix, or at `random`.
+    noise
+        Added to the start from the confusion matrix, to tell copies of a cell apart.
+    rank
+        Order components by their `excess` errors, or by the `gap` between predicted and true class.
+    posterior
+        Of new rows: from the `embedding` alone, or `full`, from embedding, label and prediction.
+    tolerance
+        Gain in mean log-likelihood below which EM stops.
+    steps
+        Steps of EM at most.
+    regularise
+        Variances are at least a `floor`, in shares of each column's own, or get something to `add`.
+    regularisation
+        That floor, or what is added.
+    """
+
+    axes_rows: int | None = None
+    agreement: Agreement = "cross-entropy"
+    init: Start = "kmeans"
+    noise: float = 1e-3
+    rank: Literal["excess", "gap"] = "excess"
+    posterior: Literal["embedding", "full"] = "embedding"
+    tolerance: float = 1e-3
+    steps: int = 100
+    regularise: Literal["floor", "add"] = "floor"
+    regularisation: float = 1e-3
 
 
 class Domino(BaseSlicer):
     """Components of a mixture over embedding, label and prediction, the most erroneous first.
 
-    components: of the mixture; slices: of them kept. reduce: principal components, from the first `reduce_rows`
-    rows or all. label_weight, prediction_weight: how much label and prediction count beside the embedding.
-    agreement: of a soft prediction with a component's, "cross-entropy" or "inner". init: "kmeans", "confusion"
-    (with `noise`) or "random". rank: "excess" errors or "gap" between prediction and label. posterior:
-    of new rows from the "embedding", or "full". regularise: "floor", in shares of each column's variance, or "add".
+    Parameters
+    ----------
+    components
+        Components of the mixture.
+    slices
+        Components to return as slices at most.
+    axes
+        Principal axes that the representation is reduced to; null for all columns as they are.
+    label_weight
+        How much the label counts beside the embedding.
+    prediction_weight
+        How much the prediction counts beside the embedding.
+    advanced
+        Options that are rarely set.
+    representation
+        The representation that is searched. Default: the first.
+    seed
+        Of the start of EM.
     """
 
     name = "domino"
     needs = frozenset({"representations", "labels", "probs"})
-    reads: ClassVar[Any] = _Reads()
     presets: ClassVar = {
         "recommended": {},
         "as_published": {
             "slices": 5,
             "label_weight": 10.0,
             "prediction_weight": 10.0,
-            "agreement": "inner",
-            "init": "confusion",
-            "rank": "gap",
-            "posterior": "full",
-            "regularise": "add",
-            "regularisation": 1e-6,
+            "advanced": {
+                "agreement": "inner",
+                "init": "confusion",
+                "rank": "gap",
+                "posterior": "full",
+                "regularise": "add",
+                "regularisation": 1e-6,
+            },
         },
     }
+    limits: ClassVar = {
+        "components": AT_LEAST_ONE,
+        "slices": AT_LEAST_ONE,
+        "axes": AT_LEAST_ONE,
+        "label_weight": NOT_NEGATIVE,
+        "prediction_weight": NOT_NEGATIVE,
+        "axes_rows": Interval(2),
+        "noise": NOT_NEGATIVE,
+        "tolerance": NOT_NEGATIVE,
+        "steps": AT_LEAST_ONE,
+        "regularisation": POSITIVE,
+    }
+    advanced_type: ClassVar = Advanced
+    renamed: ClassVar = {"reduce": "axes", "reduce_rows": "advanced.axes_rows", "tol": "advanced.tolerance"}
     learnt: ClassVar[tuple[str, ...]] = (
-        "centre_", "axes_", "log_weights_", "means_", "variances_", "labels_", "predictions_", "chosen_",
-    )  # fmt: skip
+        "centre_",
+        "axes_",
+        "log_weights_",
+        "means_",
+        "variances_",
+        "labels_",
+        "predictions_",
+        "chosen_",
+    )
 
     centre_: Array  # (d,)
     axes_: Array  # (d, r)
@@ -93,85 +161,78 @@ class Domino(BaseSlicer):
         self,
         components: int = 25,
         slices: int = 10,
-        reduce: int | None = 128,
-        reduce_rows: int | None = None,
+        axes: int | None = 128,
         label_weight: float = 1.0,
         prediction_weight: float = 1.0,
-        agreement: Agreement = "cross-entropy",
-        init: Start = "kmeans",
-        noise: float = 1e-3,
-        rank: Literal["excess", "gap"] = "excess",
-        posterior: Literal["embedding", "full"] = "embedding",
-        tol: float = 1e-3,
-        steps: int = 100,
-        regularise: Literal["floor", "add"] = "floor",
-        regularisation: float = 1e-3,
+        advanced: Mapping[str, Any] | None = None,
         representation: str | None = None,
         seed: int = 0,
     ):
-        self.components, self.slices, self.reduce, self.reduce_rows = components, slices, reduce, reduce_rows
-        self.label_weight, self.prediction_weight, self.agreement = label_weight, prediction_weight, agreement
-        self.init, self.noise, self.rank, self.posterior = init, noise, rank, posterior
-        self.tol, self.steps, self.regularise, self.regularisation = tol, steps, regularise, regularisation
-        self.representation, self.seed = representation, seed
+        self.components = components
+        self.slices = slices
+        self.axes = axes
+        self.label_weight = label_weight
+        self.prediction_weight = prediction_weight
+        self.advanced = advanced
+        self.representation = representation
+        self.seed = seed
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """Label and prediction, where the posterior of new rows is the full one."""
+        if self._rare.posterior == "full":
+            return frozenset({"label", "prediction"})
+        return frozenset()
+
+    @property
+    def _rare(self) -> Advanced:
+        return Advanced(**(self.advanced or {}))
 
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
-        self._check()
+        rare = self._rare
         rows = self._rows(evaluation)
         components = max(1, min(self.components, len(rows.Z) // LEAST_ROWS))
-        shares = start(self.init, rows, components, self.noise, self.seed)
+        shares = start(rare.init, rows, components, rare.noise, self.seed)
         mixture, self.log_likelihoods_ = run(
             rows,
             shares,
             self._weights(),
             self._variance(rows.Z),
-            tol=self.tol,
-            steps=self.steps,
+            tolerance=rare.tolerance,
+            steps=rare.steps,
             progress=self.report_progress,
         )
-        self.log_weights_, self.means_, self.variances_ = mixture.log_weights, mixture.means, mixture.variances
-        self.labels_, self.predictions_ = mixture.labels, mixture.predictions
-        scores = self._gap() if self.rank == "gap" else self._excess(evaluation)
+        self.log_weights_ = mixture.log_weights
+        self.means_ = mixture.means
+        self.variances_ = mixture.variances
+        self.labels_ = mixture.labels
+        self.predictions_ = mixture.predictions
+        scores = self._gap() if rare.rank == "gap" else self._excess(evaluation)
         self.chosen_ = np.argsort(-scores, kind="stable")[: self.slices]
         self.rules_ = tuple(self._rule(evaluation, int(j)) for j in self.chosen_)
-
-    def _check(self) -> None:
-        limits: dict[str, tuple[bool, str]] = {
-            "components": (self.components >= 1, "at least 1"),
-            "slices": (self.slices >= 1, "at least 1"),
-            "reduce": (self.reduce is None or self.reduce >= 1, "at least 1, or null to keep all columns"),
-            "reduce_rows": (self.reduce_rows is None or self.reduce_rows >= 2, "at least 2, or null for all rows"),
-            "label_weight": (0 <= self.label_weight < np.inf, "0 or more"),
-            "prediction_weight": (0 <= self.prediction_weight < np.inf, "0 or more"),
-            "noise": (0 <= self.noise < np.inf, "0 or more"),
-            "tol": (self.tol >= 0, "0 or more"),
-            "steps": (self.steps >= 1, "at least 1"),
-            "regularisation": (0 < self.regularisation < np.inf, "positive"),
-        }
-        for option, (good, want) in limits.items():
-            if not good:
-                raise InputError(f"`domino.{option}` must be {want}; got {getattr(self, option)!r}")
 
     def _rows(self, evaluation: Evaluation) -> Rows:
         assert evaluation.labels is not None
         assert evaluation.probs is not None
         X = self.matrix(evaluation)
-        self.centre_, self.axes_ = principal_axes(X, self.reduce, self.reduce_rows)
-        Z = np.empty((len(X), self.axes_.shape[1]), dtype=np.float32 if X.dtype.itemsize <= 4 else np.float64)
+        self.centre_, self.axes_ = principal_axes(X, self.axes, self._rare.axes_rows)
+        precision = np.float32 if X.dtype.itemsize <= 4 else np.float64
+        Z = np.empty((len(X), self.axes_.shape[1]), dtype=precision)
         for where, block in blocks(X):
             Z[where] = (block - self.centre_) @ self.axes_
         return Rows(Z, evaluation.labels, np.maximum(evaluation.probs, 0))
 
     def _weights(self) -> Weights:
-        return Weights(self.label_weight, self.prediction_weight, self.agreement)
+        return Weights(self.label_weight, self.prediction_weight, self._rare.agreement)
 
     def _variance(self, Z: Array) -> Variance:
         moments = sum(with_squares(block).sum(axis=0) for _, block in blocks(Z)) / len(Z)
         mean, square = np.split(moments, 2)
         whole = np.maximum(square - mean**2, np.finfo(float).tiny ** 0.5)
-        if self.regularise == "add":
-            return Variance(whole, added=self.regularisation)
-        return Variance(whole, floor=self.regularisation * whole)
+        rare = self._rare
+        if rare.regularise == "add":
+            return Variance(whole, added=rare.regularisation)
+        return Variance(whole, floor=rare.regularisation * whole)
 
     def _gap(self) -> Array:
         """(c,) |max_j (p^_sj - p_sj)|: how much more often some class is predicted than true."""
@@ -196,19 +257,21 @@ class Domino(BaseSlicer):
         }
 
     def membership(self, evaluation: Evaluation) -> Array:
+        """(n, s) posteriors of the components that are slices."""
         return np.round(self._posterior(evaluation)[:, self.chosen_], DECIMALS)
 
     def _posterior(self, evaluation: Evaluation) -> Array:
         """(n, c) of all components."""
         X = self.matrix(evaluation)
         check_columns(X, len(self.centre_), "method `domino`")
-        if self.posterior == "full":
+        full = self._rare.posterior == "full"
+        if full:
             evaluation.need(frozenset({"labels", "probs"}), "method `domino` with `posterior=full`")
         mixture = Mixture(self.log_weights_, self.means_, self.variances_, self.labels_, self.predictions_)
         posterior = np.empty((len(X), len(self.log_weights_)))
         for where, block in blocks(X):
             density = mixture.embedding(with_squares((block - self.centre_) @ self.axes_))
-            if self.posterior == "full":
+            if full:
                 density += self._outcome(mixture, evaluation, where)
             posterior[where] = normalise(density)[0]
         return np.minimum(posterior, 1.0)
@@ -226,7 +289,7 @@ def _profile(evaluation: Evaluation, shares: Array) -> dict[str, float]:
     return {evaluation.class_name(int(j)): round(float(shares[j]), 3) for j in likeliest if shares[j] >= 5e-4}
 
 
-def principal_axes(X: Matrix, keep: int | None, rows: int | None) -> tuple[Array, Array]:
+def principal_axes(X: Matrix, axes: int | None, rows: int | None) -> tuple[Array, Array]:
     """(d,) the mean and (d, r) the principal axes, read in blocks; the first `rows` rows, or all.
 
     Directions without spread are left out: there a variance would be a rounding error.
@@ -234,22 +297,23 @@ def principal_axes(X: Matrix, keep: int | None, rows: int | None) -> tuple[Array
     few = X if rows is None else X[:rows]
     n, d = few.shape
     centre = sum((block.sum(axis=0, dtype=np.float64) for _, block in blocks(few)), np.zeros(d)) / n
-    if keep is None:
+    if axes is None:
         return centre, np.eye(d)
     scatter = np.zeros((d, d))
     for _, block in blocks(few):
         offset = block - centre
         scatter += offset.T @ offset
-    values, axes = eigh(scatter, subset_by_index=(d - min(keep, d), d - 1))
+    values, vectors = eigh(scatter, subset_by_index=(d - min(axes, d), d - 1))
     wide = values > FLAT * max(values[-1], 0)
     wide[-1] = True
-    return centre, np.ascontiguousarray(axes[:, wide][:, ::-1])
+    return centre, np.ascontiguousarray(vectors[:, wide][:, ::-1])
 
 
 # --- where EM starts: (n, c) responsibilities -----------------------------------------------------------------
 
 
 def start(kind: Start, rows: Rows, components: int, noise: float, seed: int) -> Array:
+    """(n, c) responsibilities that EM starts from."""
     rng = np.random.default_rng(seed)
     if kind == "random":
         return rng.dirichlet(np.ones(components), len(rows.Z))
@@ -289,10 +353,9 @@ def _kmeans(Z: Array, clusters: int, seed: int) -> Array:
     """(n,) cluster of each row, from the centres of some."""
     clusters = min(clusters, max(1, len(Z) // LEAST_ROWS))
     some = Z[:: max(1, len(Z) // KMEANS_ROWS)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters is no harm here
-        found = KMeans(clusters, n_init=1, max_iter=30, random_state=seed).fit(some)
-    assigned: Array = found.predict(Z)
+    with unconverged():
+        means = KMeans(clusters, n_init=1, max_iter=30, random_state=seed).fit(some)
+    assigned: Array = means.predict(Z)
     return assigned
 
 

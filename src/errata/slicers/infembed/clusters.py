@@ -12,48 +12,46 @@ from typing import Any
 
 import numpy as np
 from sklearn.cluster import DBSCAN, KMeans, SpectralClustering
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NearestNeighbors
 
 from ...core import Array, Evaluation, InputError
 from ...core.blocks import Matrix, blocks, unit
+from ..numerics import unconverged
 
 NOISE = -1  # a row that belongs to no cluster
 SPECTRAL_ROWS = 5000  # its matrix of neighbours is decomposed: more rows take minutes
 NEIGHBOURS = 10
 
 
-def lloyd(X: Array, k: int, *, spherical: bool, rounds: int, seed: int) -> Array:
+def lloyd(X: Array, k: int, *, spherical: bool, steps: int, seed: int) -> Array:
     """(k', d) centroids, none of them empty: k-means, with centroids of length one where `spherical`."""
     k = min(k, len(X))
     if not spherical:
-        return _plain_kmeans(X, k, rounds, seed)
+        return _plain_kmeans(X, k, steps, seed)
     rng = np.random.default_rng(seed)
     centres = unit(X[np.sort(rng.choice(len(X), k, replace=False))])
     before: Array | None = None
-    for _ in range(rounds):
+    for _ in range(steps):
         nearest, scores = nearest_centre(X, centres, spherical=True)
         if before is not None and np.array_equal(nearest, before):
             break
         before = nearest
         centres = unit(_sums(X, _filled(nearest, scores, k), k))
     nearest, _ = nearest_centre(X, centres, spherical=True)
-    kept: Array = centres[np.unique(nearest)]
-    return kept
+    return np.asarray(centres[np.unique(nearest)])
 
 
-def _plain_kmeans(X: Array, k: int, rounds: int, seed: int) -> Array:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters: fewer clusters
-        centres: Array = KMeans(k, random_state=seed, n_init=1, max_iter=rounds).fit(X).cluster_centers_
+def _plain_kmeans(X: Array, k: int, steps: int, seed: int) -> Array:
+    with unconverged():
+        centres: Array = KMeans(k, random_state=seed, n_init=1, max_iter=steps).fit(X).cluster_centers_
     nearest, _ = nearest_centre(X, centres, spherical=False)
-    kept: Array = centres[np.unique(nearest)]
-    return kept
+    return np.asarray(centres[np.unique(nearest)])
 
 
 def nearest_centre(X: Matrix, centres: Array, *, spherical: bool) -> tuple[Array, Array]:
     """(n,) the centroid each row belongs to, and (n,) how well it fits there: a product, or minus half a distance²."""
-    nearest, fit = np.empty(len(X), dtype=np.int64), np.empty(len(X))
+    nearest = np.empty(len(X), dtype=np.int64)
+    fit = np.empty(len(X))
     shift = 0.0 if spherical else 0.5 * (centres**2).sum(axis=1)
     for rows, block in blocks(X):
         scores = block.astype(np.float64) @ centres.T - shift
@@ -77,52 +75,57 @@ def _sums(X: Array, nearest: Array, k: int) -> Array:
     return sums
 
 
-def columns_used(evaluation: Evaluation, d: int, dims_a_class: int | None) -> int:
+def columns_used(evaluation: Evaluation, d: int, axes: int | None) -> int:
     """How many of the first columns are clustered: so many for each class; None: all d.
 
     The columns of an influence embedding come in the order of the Hessian's eigenvalues. A few for each class stand
     out from the others, which hold noise, and noise of the same size: k-means sees nothing else where there are many.
     """
-    if dims_a_class is None:
+    if axes is None:
         return d
-    probs, labels = evaluation.probs, evaluation.labels
+    probs = evaluation.probs
+    labels = evaluation.labels
     classes = 2  # a regression has as few directions as two classes
     if evaluation.task == "classification" and labels is not None:
         classes = probs.shape[1] if probs is not None else len(np.unique(labels))
-    return min(d, dims_a_class * max(2, classes))
+    return min(d, axes * max(2, classes))
 
 
 def to_cluster(X: Matrix, used: int, unit_length: bool) -> Array:
     """(n, used) float64."""
-    first = np.asarray(X[:, :used] if isinstance(X, np.ndarray) else np.asarray(X)[:, :used], dtype=np.float64)
+    whole = X if isinstance(X, np.ndarray) else np.asarray(X)
+    first = np.asarray(whole[:, :used], dtype=np.float64)
     return unit(first) if unit_length else first
 
 
 def clusters_of(
-    X: Array, losses: Array, clusterer: Any, *, count: int, radius: float | None, least: int, seed: int
+    X: Array, losses: Array, clusterer: Any, *, count: int, radius: float | None, min_samples: int, seed: int
 ) -> Array:
     """(n,) cluster of each row by DBSCAN, spectral clustering or anything with `fit_predict`; NOISE is none."""
     if clusterer == "dbscan":
-        radius = radius if radius is not None else _usual_radius(X, losses, least)
-        return np.asarray(DBSCAN(eps=max(radius, 1e-12), min_samples=least).fit_predict(X))
+        if radius is None:
+            radius = _usual_radius(X, losses, min_samples)
+        return np.asarray(DBSCAN(eps=max(radius, 1e-12), min_samples=min_samples).fit_predict(X))
     if clusterer == "spectral":
         return _spectral(X, count, seed)
-    found = np.asarray(clusterer.fit_predict(X))
-    if found.shape != (len(X),):
-        raise InputError(f"`clusterer.fit_predict` must give one cluster a row, shape ({len(X)},); got {found.shape}")
-    if found.dtype.kind not in "iu":
-        raise InputError(f"`clusterer.fit_predict` must number the clusters, from 0, -1 for none; got {found.dtype}")
-    return found
+    clusters = np.asarray(clusterer.fit_predict(X))
+    if clusters.shape != (len(X),):
+        raise InputError(
+            f"`clusterer.fit_predict` must give one cluster a row, shape ({len(X)},); got {clusters.shape}"
+        )
+    if clusters.dtype.kind not in "iu":
+        raise InputError(f"`clusterer.fit_predict` must number the clusters, from 0, -1 for none; got {clusters.dtype}")
+    return clusters
 
 
-def _usual_radius(X: Array, losses: Array, least: int) -> float:
-    """Three in four of the rows with more than the mean loss have `least` others within it.
+def _usual_radius(X: Array, losses: Array, min_samples: int) -> float:
+    """Three in four of the rows with more than the mean loss have `min_samples` others within it.
 
     The others lie near zero, closer together by orders of magnitude: their distances would tear errors apart.
     """
     lossy = losses > losses.mean()
     rows = X[lossy] if lossy.any() else X
-    distances, _ = NearestNeighbors(n_neighbors=min(least + 1, len(X))).fit(X).kneighbors(rows)
+    distances, _ = NearestNeighbors(n_neighbors=min(min_samples + 1, len(X))).fit(X).kneighbors(rows)
     return float(np.quantile(distances[:, -1], 0.75))
 
 
@@ -131,13 +134,16 @@ def _spectral(X: Array, count: int, seed: int) -> Array:
     some = np.sort(np.random.default_rng(seed).permutation(len(X))[:SPECTRAL_ROWS])
     neighbours = min(NEIGHBOURS, len(some) - 1)
     model = SpectralClustering(
-        min(count, len(some) - 1), affinity="nearest_neighbors", n_neighbors=neighbours, random_state=seed,
+        min(count, len(some) - 1),
+        affinity="nearest_neighbors",
+        n_neighbors=neighbours,
+        random_state=seed,
         assign_labels="cluster_qr",
-    )  # fmt: skip
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # neighbourhoods that do not touch are clusters too
-        found = model.fit_predict(X[some])
-    return follow(X, X[some], np.asarray(found))
+        clusters = np.asarray(model.fit_predict(X[some]))
+    return follow(X, X[some], clusters)
 
 
 def follow(X: Matrix, known: Array, clusters: Array) -> Array:

@@ -6,15 +6,16 @@ part is looked at in turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from ...core import Array, Evaluation, InputError, State
 from ...core.membership import excess_order
 from ..contract import BaseSlicer, check_columns
+from ..options import AT_LEAST_ONE, NOT_NEGATIVE, Interval
 from .clusters import columns_used, lloyd, nearest_centre, to_cluster
 
 ROOT = -1
@@ -22,12 +23,32 @@ ROOT = -1
 
 @dataclass(frozen=True)
 class Statistics:
-    """What a rule may ask of a cluster, on the rows that were searched."""
+    """What a rule may ask of a cluster, on the rows that were searched.
+
+    Parameters
+    ----------
+    n
+        Rows of the cluster.
+    accuracy
+        Share of its rows that are right; None where an outcome is a loss.
+    mean_loss
+        Mean loss of its rows.
+    label
+        The commonest label; None where labels are not classes.
+    label_share
+        Share of the rows with that label.
+    prediction
+        The commonest prediction; None where predictions are not classes.
+    prediction_share
+        Share of the rows with that prediction.
+    depth
+        Cuts from all rows to the cluster.
+    """
 
     n: int
-    accuracy: float | None  # None where an outcome is a loss
+    accuracy: float | None
     mean_loss: float
-    label: int | None  # the commonest, and its share
+    label: int | None
     label_share: float | None
     prediction: int | None
     prediction_share: float | None
@@ -37,19 +58,74 @@ class Statistics:
 Rule = Callable[[Statistics], bool]
 
 
-class InfembedRule(BaseSlicer):
-    """The largest clusters of influence embeddings with at most `accuracy` and at least `size` rows.
+@dataclass(frozen=True)
+class Advanced:
+    """Options of `infembed-rule` that are rarely set.
 
-    branch: B, the parts that a cluster is cut into. depth: cuts at most, one after another. stop: clusters with fewer
-    rows are not cut; left out, twice the size. rule: a function of `Statistics` that says yes or no, instead of
-    accuracy and size. clusterer: `normalised` or `kmeans`. dims_a_class, unit: as in `infembed`.
+    Parameters
+    ----------
+    depth
+        Cuts at most, one after another.
+    stop
+        Clusters with fewer rows are not cut; null for twice `min_rows`.
+    clusterer
+        `normalised` (k-means with centroids of length one) or `kmeans`.
+    unit_length
+        Scale embeddings to length one first.
+    steps
+        Steps of k-means at most.
+    """
+
+    depth: int = 7
+    stop: int | None = None
+    clusterer: Literal["normalised", "kmeans"] = "kmeans"
+    unit_length: bool = False
+    steps: int = 100
+
+
+class InfembedRule(BaseSlicer):
+    """The largest clusters of influence embeddings that satisfy a rule: a low accuracy and enough rows.
+
+    Parameters
+    ----------
+    accuracy
+        Highest accuracy of a slice.
+    min_rows
+        Fewest rows of a slice.
+    rule
+        A function of `Statistics` that says yes or no, instead of `accuracy` and `min_rows`; null for those.
+    branch
+        Parts that a cluster is cut into, the paper's B.
+    axes
+        Leading columns of the embedding that are clustered, for each class; null for all, as published.
+    advanced
+        Options that are rarely set.
+    representation
+        The representation that is searched.
+    seed
+        Of the clusterings.
     """
 
     name = "infembed-rule"
     needs = frozenset({"representations", "losses"})
     presets: ClassVar = {
         "recommended": {},
-        "as_published": {"branch": 3, "clusterer": "normalised", "rounds": 25, "dims_a_class": None},
+        "as_published": {"branch": 3, "axes": None, "advanced": {"clusterer": "normalised", "steps": 25}},
+    }
+    limits: ClassVar = {
+        "accuracy": Interval(0, 1),
+        "min_rows": AT_LEAST_ONE,
+        "branch": Interval(2),
+        "axes": AT_LEAST_ONE,
+        "depth": NOT_NEGATIVE,
+        "steps": AT_LEAST_ONE,
+    }
+    advanced_type: ClassVar = Advanced
+    renamed: ClassVar = {
+        "size": "min_rows",
+        "dims_a_class": "axes",
+        "unit": "advanced.unit_length",
+        "rounds": "advanced.steps",
     }
     learnt: ClassVar[tuple[str, ...]] = ("centres_", "parents_", "leaves_", "columns_")
 
@@ -61,59 +137,58 @@ class InfembedRule(BaseSlicer):
     def __init__(
         self,
         accuracy: float = 0.4,
-        size: int = 25,
+        min_rows: int = 25,
+        rule: Rule | None = None,
         branch: int = 2,
-        depth: int = 7,
-        stop: int | None = None,
-        rule: Any = None,
-        clusterer: str = "kmeans",
-        dims_a_class: int | None = 4,
-        unit: bool = False,
-        rounds: int = 100,
+        axes: int | None = 4,
+        advanced: Mapping[str, Any] | None = None,
         representation: str = "influence",
         seed: int = 0,
     ):
-        self.accuracy, self.size, self.branch, self.depth, self.stop = accuracy, size, branch, depth, stop
-        self.rule, self.clusterer, self.dims_a_class, self.unit = rule, clusterer, dims_a_class, unit
-        self.rounds, self.representation, self.seed = rounds, representation, seed
+        self.accuracy = accuracy
+        self.min_rows = min_rows
+        self.rule = rule
+        self.branch = branch
+        self.axes = axes
+        self.advanced = advanced
+        self.representation = representation
+        self.seed = seed
+
+    @property
+    def _rare(self) -> Advanced:
+        return Advanced(**(self.advanced or {}))
 
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
-        self._check(evaluation)
-        d = self.matrix(evaluation).shape[1]
-        self.columns_ = np.array([d])
-        X = to_cluster(self.matrix(evaluation), columns_used(evaluation, d, self.dims_a_class), self.unit)
-        parts = list(self._grow(X, evaluation, np.arange(len(X)), ROOT, [0]))
-        self.centres_ = np.array([part.centre for part in parts]).reshape(-1, X.shape[1])
-        self.parents_ = np.array([part.parent for part in parts], dtype=np.int64)
-        found = [part for part in parts if part.satisfies]
-        hard = np.zeros((len(X), len(found)), dtype=bool)
-        for j, part in enumerate(found):
-            hard[part.rows, j] = True
-        assert evaluation.losses is not None
-        order = excess_order(hard, evaluation.losses) if found else np.empty(0, dtype=np.int64)
-        self.leaves_ = np.full(len(parts), -1, dtype=np.int64)
-        for rank, j in enumerate(order):
-            self.leaves_[found[j].number] = rank
-        self.rules_ = tuple(
-            {"kind": "component", "representation": self.representation_, "component": rank, **found[j].facts}
-            for rank, j in enumerate(order)
-        )
-
-    def _check(self, evaluation: Evaluation) -> None:
-        if not 0 <= self.accuracy <= 1:
-            raise InputError(f"`infembed-rule.accuracy` must lie from 0 to 1; got {self.accuracy}")
-        for name, least in (("size", 1), ("branch", 2), ("depth", 0), ("rounds", 1), ("dims_a_class", 1)):
-            if getattr(self, name) is not None and getattr(self, name) < least:
-                raise InputError(f"`infembed-rule.{name}` must be at least {least}; got {getattr(self, name)}")
-        if self.clusterer not in ("normalised", "kmeans"):
-            raise InputError(f"`infembed-rule.clusterer` must be `normalised` or `kmeans`; got {self.clusterer!r}")
-        if self.rule is not None and not callable(self.rule):
-            raise InputError(f"`infembed-rule.rule` must be a function of Statistics; got {self.rule!r}")
         if self.rule is None and evaluation.errors is None:
             raise InputError(
                 "`infembed-rule` asks for accuracy, which needs classes as labels and predictions; "
                 "give a `rule` over mean_loss instead"
             )
+        d = self.matrix(evaluation).shape[1]
+        self.columns_ = np.array([d])
+        X = to_cluster(self.matrix(evaluation), columns_used(evaluation, d, self.axes), self._rare.unit_length)
+        parts = list(self._grow(X, evaluation, np.arange(len(X)), ROOT, [0]))
+        self.centres_ = np.array([part.centre for part in parts]).reshape(-1, X.shape[1])
+        self.parents_ = np.array([part.parent for part in parts], dtype=np.int64)
+        slices = [part for part in parts if part.satisfies]
+        hard = np.zeros((len(X), len(slices)), dtype=bool)
+        for column, part in enumerate(slices):
+            hard[part.rows, column] = True
+        order = np.empty(0, dtype=np.int64)
+        if slices:
+            order = excess_order(hard, np.asarray(evaluation.losses))
+        self.leaves_ = np.full(len(parts), -1, dtype=np.int64)
+        for rank, j in enumerate(order):
+            self.leaves_[slices[j].number] = rank
+        self.rules_ = tuple(
+            {
+                "kind": "component",
+                "representation": self.representation_,
+                "component": rank,
+                "depth": slices[j].statistics.depth,
+            }
+            for rank, j in enumerate(order)
+        )
 
     def _grow(
         self, X: Array, evaluation: Evaluation, rows: Array, parent: int, counter: list[int], depth: int = 0
@@ -122,18 +197,23 @@ class InfembedRule(BaseSlicer):
         facts = statistics(evaluation, rows, depth)
         if depth == 0 and self._satisfied(facts):
             yield _Part(0, X.mean(axis=0), ROOT, rows, True, facts)
-        elif depth < self.depth and len(rows) >= (2 * self.size if self.stop is None else self.stop):
+            return
+        stop = self._rare.stop
+        if stop is None:
+            stop = 2 * self.min_rows
+        if depth < self._rare.depth and len(rows) >= stop:
             yield from self._cut(X, evaluation, rows, parent, counter, depth + 1)
 
     def _cut(
         self, X: Array, evaluation: Evaluation, rows: Array, parent: int, counter: list[int], depth: int
     ) -> Iterator[_Part]:
-        centres = lloyd(X[rows], self.branch, spherical=self._spherical, rounds=self.rounds, seed=self.seed)
+        centres = lloyd(X[rows], self.branch, spherical=self._spherical, steps=self._rare.steps, seed=self.seed)
         if len(centres) < 2:  # all rows are alike
             return
         nearest, _ = nearest_centre(X[rows], centres, spherical=self._spherical)
         for j, centre in enumerate(centres):
-            inside, number = rows[nearest == j], counter[0]
+            inside = rows[nearest == j]
+            number = counter[0]
             counter[0] += 1
             facts = statistics(evaluation, inside, depth)
             satisfies = self._satisfied(facts)
@@ -143,18 +223,19 @@ class InfembedRule(BaseSlicer):
 
     @property
     def _spherical(self) -> bool:
-        return self.clusterer == "normalised"
+        return self._rare.clusterer == "normalised"
 
     def _satisfied(self, facts: Statistics) -> bool:
         if facts.n == 0:
             return False
         if self.rule is not None:
             return bool(self.rule(facts))
-        return facts.n >= self.size and facts.accuracy is not None and facts.accuracy <= self.accuracy
+        return facts.n >= self.min_rows and facts.accuracy is not None and facts.accuracy <= self.accuracy
 
     def membership(self, evaluation: Evaluation) -> Array:
+        """(n, s) 1 for the rows of a cluster that satisfies the rule."""
         check_columns(self.matrix(evaluation), int(self.columns_[0]), f"method `{self.name}`")
-        X = to_cluster(self.matrix(evaluation), self.centres_.shape[1], self.unit)
+        X = to_cluster(self.matrix(evaluation), self.centres_.shape[1], self._rare.unit_length)
         slice_of = np.full(len(X), -1, dtype=np.int64)
         self._descend(X, np.arange(len(X)), ROOT, slice_of)
         inside: Array = slice_of[:, None] == np.arange(len(self.rules_))
@@ -173,15 +254,19 @@ class InfembedRule(BaseSlicer):
                 self._descend(X, inside, int(child), slice_of)
 
     def to_state(self) -> State:
-        """A rule of the user's is saved by its name: what it found is all that new rows need."""
+        """What is saved; a rule of the user's own by its name, since its clusters are all that new rows need."""
         state = super().to_state()
-        named = None if self.rule is None else getattr(self.rule, "__name__", type(self.rule).__name__)
-        facts = {**state.facts, "params": {**state.facts["params"], "rule": named}}
+        if self.rule is None:
+            return state
+        name = getattr(self.rule, "__name__", type(self.rule).__name__)
+        facts = {**state.facts, "params": {**state.facts["params"], "rule": name}}
         return State(state.name, facts, state.arrays)
 
 
 @dataclass(frozen=True, eq=False)
 class _Part:
+    """One part of the tree of clusters."""
+
     number: int
     centre: Array  # (d,)
     parent: int
@@ -189,21 +274,21 @@ class _Part:
     satisfies: bool
     statistics: Statistics
 
-    @property
-    def facts(self) -> dict[str, Any]:
-        """For the rule of a slice: where in the tree it lies."""
-        return {"depth": self.statistics.depth}
-
 
 def statistics(evaluation: Evaluation, rows: Array, depth: int = 0) -> Statistics:
     """Of some of the rows, by their numbers."""
-    errors, losses = evaluation.errors, evaluation.losses
+    accuracy = None
+    mean_loss = 0.0
+    if evaluation.errors is not None and len(rows):
+        accuracy = float((~evaluation.errors[rows]).mean())
+    if evaluation.losses is not None and len(rows):
+        mean_loss = float(evaluation.losses[rows].mean())
     label, label_share = _commonest(evaluation.labels, rows)
     prediction, prediction_share = _commonest(evaluation.predictions, rows)
     return Statistics(
         n=len(rows),
-        accuracy=None if errors is None or not len(rows) else float((~errors[rows]).mean()),
-        mean_loss=float(losses[rows].mean()) if losses is not None and len(rows) else 0.0,
+        accuracy=accuracy,
+        mean_loss=mean_loss,
         label=label,
         label_share=label_share,
         prediction=prediction,

@@ -14,8 +14,7 @@ matters, and the light always shrinks.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -23,11 +22,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.optimize import minimize
 from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
-from ...core import Array, Evaluation, InputError
+from ...core import Array, Evaluation
 from ...core.membership import threshold
 from ..contract import BaseSlicer, check_columns
+from ..numerics import unconverged
+from ..options import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, SHARE
 from .reader import Reader
 from .shape import Ellipse, Sphere, precision_for, published_ellipse, recommended_ellipse, weighted_mean
 
@@ -46,21 +46,76 @@ MOST_READS = 900.0  # of X by one recommended light; the published one reads X 5
 ENOUGH = 1e-4  # relative gain of a final round below which it is the last
 
 
+@dataclass(frozen=True)
+class Advanced:
+    """Options of `spotlight` that are rarely set. `barrier` to `initial_precision` belong to the solver `adam`.
+
+    Parameters
+    ----------
+    solver
+        `smooth` solves with the size as an equation; `adam` follows the published code.
+    dimming
+        What a light takes from the losses before the next one: `by_peak` k / max k, as published, which leaves so
+        much that a large group is found again and again; `members` all of its members' loss, and of the others' in
+        proportion to their weight.
+    barrier
+        The paper's C: how much a light that is too small costs.
+    learning_rate
+        Of Adam at the start.
+    patience
+        Steps without gain after which the learning rate is halved.
+    steps
+        Steps of Adam.
+    initial_precision
+        The paper's tau at the start; null for 1e-4, or 1e-3 of every axis of an ellipsoid.
+    """
+
+    solver: Literal["smooth", "adam"] = "smooth"
+    dimming: Literal["members", "by_peak"] = "members"
+    barrier: float = 1.0
+    learning_rate: float = 1e-2
+    patience: int = 10
+    steps: int = 5000
+    initial_precision: float | None = None
+
+
 class Spotlight(BaseSlicer):
     """Balls (or ellipsoids) of high loss in a representation, the first the brightest.
 
-    size: share of rows a light holds. side: "easy" looks for low loss instead. shape: "sphere" or "ellipse".
-    grow: let a light that was found at `size` end where the losses around it fall half way back to the mean.
-    dim: what a light takes from the losses before the next one: "by_peak" k / max k, as published, which leaves
-    so much that a large group is found again and again; "members" all of its members' loss, and of the others'
-    in proportion to their weight.
-    solver: "smooth" or "adam"; barrier (C), learning_rate, patience, steps and initial_precision (tau at the
-    start) belong to "adam".
+    Parameters
+    ----------
+    size
+        Share of the rows that a light holds.
+    slices
+        Lights to return.
+    side
+        `easy` looks for low loss instead.
+    shape
+        Of a light: `sphere` or `ellipse`.
+    grow
+        Let a light that was found at `size` end where the losses around it fall half way back to the mean.
+    advanced
+        Options that are rarely set.
+    representation
+        The representation that is searched. Default: the first.
+    seed
+        Of the rows that searches start from.
     """
 
     name = "spotlight"
     needs = frozenset({"representations", "losses"})
-    presets: ClassVar = {"recommended": {}, "as_published": {"solver": "adam", "dim": "by_peak"}}
+    presets: ClassVar = {"recommended": {}, "as_published": {"advanced": {"solver": "adam", "dimming": "by_peak"}}}
+    limits: ClassVar = {
+        "size": SHARE,
+        "slices": AT_LEAST_ONE,
+        "barrier": POSITIVE,
+        "learning_rate": POSITIVE,
+        "patience": NOT_NEGATIVE,
+        "steps": AT_LEAST_ONE,
+        "initial_precision": POSITIVE,
+    }
+    advanced_type: ClassVar = Advanced
+    renamed: ClassVar = {"count": "slices", "dim": "advanced.dimming"}
     learnt: ClassVar[tuple[str, ...]] = ("centres_", "shapes_")
 
     centres_: Array  # (s, d)
@@ -69,82 +124,68 @@ class Spotlight(BaseSlicer):
     def __init__(
         self,
         size: float = 0.02,
-        count: int = 5,
+        slices: int = 5,
         side: Literal["hard", "easy"] = "hard",
         shape: Literal["sphere", "ellipse"] = "sphere",
         grow: bool = False,
-        dim: Literal["members", "by_peak"] = "members",
-        solver: Literal["smooth", "adam"] = "smooth",
-        barrier: float = 1.0,
-        learning_rate: float = 1e-2,
-        patience: int = 10,
-        steps: int = 5000,
-        initial_precision: float | None = None,
+        advanced: Mapping[str, Any] | None = None,
         representation: str | None = None,
         seed: int = 0,
     ):
-        self.size, self.count, self.side, self.shape, self.solver = size, count, side, shape, solver
-        self.barrier, self.learning_rate, self.patience = barrier, learning_rate, patience
-        self.steps, self.initial_precision, self.representation = steps, initial_precision, representation
-        self.grow, self.dim, self.seed = grow, dim, seed
+        self.size = size
+        self.slices = slices
+        self.side = side
+        self.shape = shape
+        self.grow = grow
+        self.advanced = advanced
+        self.representation = representation
+        self.seed = seed
+
+    @property
+    def _rare(self) -> Advanced:
+        return Advanced(**(self.advanced or {}))
 
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
-        self._check()
         assert evaluation.losses is not None
         X = self.matrix(evaluation)
         losses = _brightness(evaluation.losses, self.side)
         lights: list[Sphere | Ellipse] = []
         reader = Reader(X)
-        for j in range(self.count):
+        for j in range(self.slices):
             light = self._solve(reader, losses)
-            k = light.weights(X)
             lights.append(light)
-            self.report_progress(self.name, (j + 1) / self.count)
-            losses *= 1 - self._covered(k)
+            self.report_progress(self.name, (j + 1) / self.slices)
+            losses *= 1 - self._covered(light.weights(X))
         self.centres_ = np.stack([light.centre for light in lights])
         self.shapes_ = np.stack([np.asarray(light.factor) for light in lights])
-        self.rules_ = tuple(self._rule(j) for j in range(self.count))
-
-    def _check(self) -> None:
-        limits: dict[str, tuple[bool, str]] = {
-            "size": (0 < self.size <= 0.5, "in (0, .5]"),
-            "count": (self.count >= 1, "at least 1"),
-            "side": (self.side in ("hard", "easy"), "`hard` or `easy`"),
-            "shape": (self.shape in ("sphere", "ellipse"), "`sphere` or `ellipse`"),
-            "dim": (self.dim in ("members", "by_peak"), "`members` or `by_peak`"),
-            "solver": (self.solver in ("smooth", "adam"), "`smooth` or `adam`"),
-            "barrier": (self.barrier > 0, "positive"),
-            "learning_rate": (self.learning_rate > 0, "positive"),
-            "patience": (self.patience >= 0, "at least 0"),
-            "steps": (self.steps >= 1, "at least 1"),
-            "initial_precision": (self.initial_precision is None or self.initial_precision > 0, "positive"),
-        }
-        for option, (good, want) in limits.items():
-            if not good:
-                raise InputError(f"`spotlight.{option}` must be {want}; got {getattr(self, option)!r}")
+        kind = "ball" if self.shape == "sphere" else "ellipsoid"
+        self.rules_ = tuple(
+            {"kind": kind, "representation": self.representation_, "light": j, "side": self.side}
+            for j in range(self.slices)
+        )
 
     def _solve(self, reader: Reader, losses: Array) -> Sphere | Ellipse:
         size = max(1.0, self.size * reader.n)
-        if self.solver == "smooth":
+        rare = self._rare
+        if rare.solver == "smooth":
             light = recommended_sphere(reader, losses, size, self.seed)
             if self.grow:
                 size, light = grown(reader, losses, size, light)
             return light if self.shape == "sphere" else recommended_ellipse(reader, losses, size, light)
-        adam = AdamSettings(size, self.barrier, self.learning_rate, self.patience, self.steps, self.initial_precision)
+        adam = AdamSettings(size, rare.barrier, rare.learning_rate, rare.patience, rare.steps, rare.initial_precision)
         if self.shape == "sphere":
             return published_sphere(reader, losses, adam)
         return published_ellipse(reader, losses, Schedule(adam, reader.n))
 
     def _covered(self, k: Array) -> Array:
         """(n,) how much of each row's loss this light has dealt with."""
-        full = k.max() if self.dim == "by_peak" else threshold(k)
-        return np.minimum(1.0, k / max(float(full), 1e-12)) if np.isfinite(full) else np.zeros_like(k)
-
-    def _rule(self, j: int) -> dict[str, Any]:
-        kind = "ball" if self.shape == "sphere" else "ellipsoid"
-        return {"kind": kind, "representation": self.representation_, "light": j, "side": self.side}
+        full = k.max() if self._rare.dimming == "by_peak" else threshold(k)
+        if not np.isfinite(full):
+            return np.zeros_like(k)
+        return np.minimum(1.0, k / max(float(full), 1e-12))
 
     def membership(self, evaluation: Evaluation) -> Array:
+        """(n, s) weights that fall from the centre of a light to its edge."""
         X = self.matrix(evaluation)
         check_columns(X, self.centres_.shape[1], "method `spotlight`")
         make = Sphere if self.shapes_.ndim == 1 else Ellipse
@@ -236,10 +277,9 @@ def _crowds(reader: Reader, losses: Array, seed: int) -> Array:
     reader.forget()  # its copy of near rows and this one need not be held together
     positions = np.subtract(reader.X[rows], reader.centre)
     positions /= reader.scale
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters is no harm here
-        found = KMeans(min(CROWDS, drawn), n_init=1, max_iter=30, random_state=seed, copy_x=False).fit(positions)
-    centres: Array = found.cluster_centers_ * reader.scale
+    with unconverged():
+        clusters = KMeans(min(CROWDS, drawn), n_init=1, max_iter=30, random_state=seed, copy_x=False).fit(positions)
+    centres: Array = clusters.cluster_centers_ * reader.scale
     return centres
 
 

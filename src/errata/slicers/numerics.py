@@ -1,0 +1,87 @@
+"""Numerics that several methods share: principal axes, fitted Gaussian mixtures, and what counts as too few rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.special import softmax
+from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning
+
+from ..core import Array
+
+LEAST_ROWS = 4  # per component or cluster: a mixture of single rows is not one
+DIGITS = 9  # of a weight: the last bits of a product depend on which rows stand in one block; sets must not
+
+
+@contextmanager
+def unconverged() -> Iterator[None]:
+    """Fits that need not converge: a cluster that still drifts is a cluster, and fewer distinct rows than clusters
+    do no harm."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+def principal_components(X: Array, axes: int, seed: int, solver: Literal["auto", "randomized"] = "auto") -> PCA:
+    """scikit-learn's PCA to at most `axes` axes; randomized where less than half of them are wanted."""
+    n, d = X.shape
+    axes = min(axes, d, n)
+    if solver == "auto":
+        solver_used = "randomized" if axes < min(n, d) / 2 else "full"
+    else:
+        solver_used = solver
+    with np.errstate(invalid="ignore"):  # rows that are all equal have no variance to explain
+        return PCA(axes, svd_solver=solver_used, random_state=seed).fit(X)
+
+
+@dataclass(frozen=True)
+class Gaussians:
+    """A fitted Gaussian mixture as arrays that can be saved.
+
+    Clusters of k-means are equal round components, so that both answer alike.
+
+    Parameters
+    ----------
+    log_weights
+        (g,) logarithms of the components' shares.
+    means
+        (g, r) of the components.
+    factors
+        (g, r) square roots of precisions by axis, or (g, r, r) their Cholesky factors.
+    """
+
+    log_weights: Array
+    means: Array
+    factors: Array
+
+    def log_joint(self, Z: Array) -> Array:
+        """(n, g) log weight and density, up to what all of them share."""
+        joint = np.empty((len(Z), len(self.means)))
+        for j, (mean, factor) in enumerate(zip(self.means, self.factors, strict=True)):
+            if factor.ndim == 1:
+                white = (Z - mean) * factor
+                diagonal = factor
+            else:
+                white = (Z - mean) @ factor
+                diagonal = np.diag(factor)
+            joint[:, j] = self.log_weights[j] + np.log(diagonal).sum() - 0.5 * np.square(white).sum(axis=1)
+        return joint
+
+    def assign(self, Z: Array) -> Array:
+        """(n,) the likeliest component of each row."""
+        return np.asarray(self.log_joint(Z).argmax(axis=1))
+
+    def posterior(self, Z: Array) -> Array:
+        """(n, g) responsibilities."""
+        return np.asarray(np.minimum(softmax(self.log_joint(Z), axis=1), 1.0))
+
+
+def likeliest(posterior: Array) -> Array:
+    """(n, g) 1 for the likeliest component of each row, 0 for the others."""
+    return np.asarray((posterior.argmax(axis=1)[:, None] == np.arange(posterior.shape[1])).astype(np.float64))
