@@ -229,7 +229,7 @@ def listed_words(text: str) -> dict[str, str]:
         for entry in re.split(r"\n(?=\S)", sections.get(title, "")):
             head, _, body = entry.partition("\n")
             for name in head.partition(":")[0].split(","):
-                words[name.strip("` ")] = paragraph(body)
+                words[name.strip("`* ")] = paragraph(body)
     return words
 
 
