@@ -30,13 +30,12 @@ from torch import nn
 from torch.nn import functional
 
 from errata.bench.tables import data_folder
-from errata.defuse import Settings, defuse
+from errata.defuse import DefuseSettings, defuse
 from errata.defuse.distil import distil
 from errata.defuse.identify import Classifier, Noise, identify
-from errata.defuse.settings import value_of
-from errata.defuse.vae import Architecture, fitting, new_vae
-from errata.defuse.vae_training import fit_vae
-from errata.train import accuracy_of, fit, network, tune_beside
+from errata.defuse.settings import parse_setting
+from errata.defuse.vae import Architecture, fit_vae, fitting_architecture, new_vae
+from errata.train import fine_tune, fit, measure_accuracy, network
 
 Array = np.ndarray
 Pictures = tuple[Array, Array]
@@ -52,7 +51,7 @@ class Study:
     test: Pictures
     classifier: Callable[[int, str], nn.Module]
     prepare: Callable[[torch.Tensor], torch.Tensor]
-    settings: Settings
+    settings: DefuseSettings
     architecture: Architecture
     oracle_epochs: int
 
@@ -76,11 +75,10 @@ def mnist() -> Study:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = mnist_network()
-        one = (train[0][:2], train[1][:2])
-        given = {"prepare": prepare, "epochs": 1, "batch": 64, "device": device, "seed": seed}
-        return tune_beside(model, train, one, strength=0.0, validation=validation, **given)[0]
+        options = {"prepare": prepare, "epochs": 1, "batch": 64, "device": device, "seed": seed}
+        return fine_tune(model, train, validation=validation, **options)[0]
 
-    return Study(train, validation, kept, classifier, prepare, Settings(), fitting(28, 28, 1), 10)
+    return Study(train, validation, kept, classifier, prepare, DefuseSettings(), fitting_architecture(28, 28, 1), 10)
 
 
 def signs() -> Study:
@@ -98,9 +96,9 @@ def signs() -> Study:
         return model
 
     strengths = (1e-6, 1e-4, 1e-2, 0.1, 1.0, 5.0, 20.0)
-    settings = Settings(latent=48, beta=1.0, epochs=100, batch=128, q=30, cap=10, tau=0.02, strengths=strengths)
+    settings = DefuseSettings(latent=48, beta=1.0, epochs=100, batch=128, q=30, cap=10, tau=0.02, strengths=strengths)
     architecture = replace(
-        fitting(32, 32, 3, settings.latent), channels=96, hidden=512, likelihood="gaussian", sigma=0.05
+        fitting_architecture(32, 32, 3, settings.latent), channels=96, hidden=512, likelihood="gaussian", sigma=0.05
     )
     given = (train, validation, kept, classifier, lambda x: 4 * x - 2, settings, architecture)
     return Study(*given, oracle_epochs=30)
@@ -223,7 +221,7 @@ def run(study: Study, oracle: Oracle, seed: int, device: str, folder: Path) -> d
     )  # fmt: skip
     told = {"seed": seed, "stage": found.stage, "words": found.words, "facts": found.facts, "until": stages}
     told |= {"seconds": time.perf_counter() - started - begun, "vae": found_vae(folder)}
-    told["test before"] = accuracy_of(model, study.test, prepare=study.prepare, device=device)
+    told["test before"] = measure_accuracy(model, study.test, prepare=study.prepare, device=device)
     told["mistakes"] = json.loads((folder / "mistakes.json").read_text())["facts"]
     if found.comparison is not None:
         told["comparison"] = found.comparison.to_json()
@@ -261,12 +259,12 @@ def time_published(device: str) -> None:
         print(f"{what}: {time.perf_counter() - began:.1f} s", flush=True)
         began = time.perf_counter()
 
-    settings = Settings.as_published(beta=study.settings.beta, scale=study.settings.scale, centred=True)
+    settings = DefuseSettings.as_published(beta=study.settings.beta, scale=study.settings.scale, centred=True)
     classifier = Classifier(study.classifier(0, device), study.prepare)
     say("classifier")
     vae = new_vae(study.architecture)
     given = {"epochs": settings.epochs, "batch": settings.batch, "beta": settings.beta, "anneal": settings.anneal}
-    fit_vae(vae, study.train[0], latent=settings.latent, device=device, **given)
+    fit_vae(vae, study.train[0], device=device, **given)
     say(f"VAE, {settings.epochs} epochs")
     noise = Noise(settings.a, settings.b, settings.scale)
     found = identify(vae, classifier, *study.train, noise=noise, q=settings.q, cap=settings.cap, device=device)
@@ -313,8 +311,8 @@ def main() -> None:
         return
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     study = STUDIES[asked.what]()
-    changed = {key: value_of(key, value) for key, _, value in (one.partition("=") for one in asked.set)}
-    base = Settings.as_published() if asked.published else study.settings
+    changed = {key: parse_setting(key, value) for key, _, value in (one.partition("=") for one in asked.set)}
+    base = DefuseSettings.as_published() if asked.published else study.settings
     study = replace(study, settings=replace(base, **changed))
     begun = time.perf_counter()
     oracle = Oracle(study, asked.device)

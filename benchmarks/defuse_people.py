@@ -21,10 +21,10 @@ from safetensors.torch import load_file
 
 from defuse import mnist, mnist_network
 from errata.bench.servers import ServerProcess
-from errata.defuse import Settings, defuse
-from errata.defuse.judgements import load_run
+from errata.defuse import DefuseSettings, defuse
 from errata.defuse.labels import NONE
-from errata.defuse.stages import Run
+from errata.defuse.stages import RunFolder
+from errata.defuse.view import load_run
 
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 STAGES = ("defuse", "vae", "vae-told", "mistakes", "regions", "samples", "map")
@@ -34,7 +34,7 @@ Answers = dict[str, list[int]]  # of each region's samples
 
 def unlabelled(run: Path, folder: Path) -> Answers:
     """A copy that stands before its labels, and what the oracle said."""
-    kept = Run(run)
+    kept = RunFolder(run)
     folder.mkdir(parents=True)
     for path in run.iterdir():
         if path.stem in STAGES:
@@ -83,7 +83,7 @@ def labelled(browser: Any, folder: Path, answers: Answers) -> None:
         page.screenshot(path=folder.with_suffix(".labelled.png"))
 
 
-def corrected(folder: Path, weights: Path, settings: Settings) -> Any:
+def corrected(folder: Path, weights: Path, settings: DefuseSettings) -> Any:
     """From the stored labels alone."""
     study = mnist()
     model = mnist_network()
@@ -99,7 +99,7 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("--output", type=Path, default=Path("bench-results/people"))
     parser.add_argument("--strengths", type=float, nargs="+", default=[1e-10, 1e-2, 1.0, 10.0])
-    parser.add_argument("--tune-lr", type=float, default=Settings().tune_lr)
+    parser.add_argument("--tune-lr", type=float, default=DefuseSettings().tune_lr)
     asked = parser.parse_args()
     folder, began = asked.output, time.perf_counter()
     answers = None if folder.exists() else unlabelled(asked.run, folder)  # labelled before: gone on with
@@ -109,7 +109,7 @@ def main() -> None:
             labelled(browser, folder, answers)
             print(f"{len(answers)} regions labelled by two people: {time.perf_counter() - began:.0f} s", flush=True)
         changed = {"strengths": tuple(asked.strengths), "tune_lr": asked.tune_lr}
-        settings = Settings(**{**load_run(asked.run).facts["settings"], **changed})
+        settings = DefuseSettings(**{**load_run(asked.run).facts["settings"], **changed})
         found = corrected(folder, asked.run.with_suffix(".safetensors"), settings)
         print(found.words)
         for change in found.comparison.changes[:2]:

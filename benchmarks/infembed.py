@@ -166,10 +166,10 @@ def face_run(
 def batches(images: Array, labels: Array) -> list[tuple[Any, Any]]:
     import torch
 
-    from errata.train import prepared
+    from errata.train import normalise_bytes
 
     parts = [slice(start, start + BATCH) for start in range(0, len(images), BATCH)]
-    return [(prepared(torch.from_numpy(images[at])), torch.from_numpy(labels[at])) for at in parts]
+    return [(normalise_bytes(torch.from_numpy(images[at])), torch.from_numpy(labels[at])) for at in parts]
 
 
 def embedded(model: Any, mine: list[Any], theirs: list[Any], **options: Any) -> tuple[Evaluation, Evaluation]:

@@ -27,15 +27,15 @@ def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
         return file["images"], file["labels"].astype(np.int64)
 
 
-def told(began: float):
-    def tell(epoch: Epoch) -> None:
+def print_epoch(began: float):
+    def print_one(epoch: Epoch) -> None:
         print(
             f"epoch {epoch.number + 1:3d}  {time.perf_counter() - began:6.1f} s  loss {epoch.loss:.3f}  "
             f"clean {epoch.validation_accuracy:.3f}  robust {epoch.robust_accuracy:.3f} (weak attack)",
             flush=True,
         )
 
-    return tell
+    return print_one
 
 
 def save(model: torch.nn.Module, path: Path, facts: dict[str, str]) -> int:
@@ -72,7 +72,7 @@ def main() -> int:
     fit_robust(
         model, images, labels, radius=given.radius, steps=given.steps, epochs=given.epochs, batch=given.batch,
         lr=given.lr, shift=px // 8, flip=True, device=given.device, seed=given.seed, validation=(fresh, truth),
-        progress=told(began),
+        on_epoch=print_epoch(began),
     )  # fmt: skip
     facts = {"network": given.network, "px": str(px), "outputs": str(classes), "radius": str(given.radius)}
     size = save(model, given.out, facts)

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from errata.defuse import Settings, defuse
-from errata.train import accuracy_of, tune_beside
+from errata.defuse import DefuseSettings, defuse
+from errata.train import fine_tune, measure_accuracy
 
 
 def data(source: str) -> tuple[np.ndarray, np.ndarray]:
@@ -43,10 +43,7 @@ def taught(rows: tuple[np.ndarray, np.ndarray], width: int, epochs: int, seed: i
     cells = width * (-(-rows[0].shape[1] // 4)) ** 2
     layers = [nn.Conv2d(1, width, 3, 2, 1), nn.ReLU(), nn.Conv2d(width, width, 3, 2, 1), nn.ReLU(), nn.Flatten()]
     model = nn.Sequential(*layers, nn.Linear(cells, 64), nn.ReLU(), nn.Linear(64, 10))
-    some = (rows[0][:2], rows[1][:2])
-    return tune_beside(
-        model, rows, some, strength=0.0, validation=rows, prepare=prepare, epochs=epochs, batch=64, patience=epochs
-    )[0]
+    return fine_tune(model, rows, validation=rows, prepare=prepare, epochs=epochs, batch=64)[0]
 
 
 def say(text: str) -> None:
@@ -61,7 +58,7 @@ def main(source: str, folder: str) -> None:
     model = taught(learnt, 16, 8, seed=0)
     stronger = taught((np.concatenate([learnt[0], more[0]]), np.concatenate([learnt[1], more[1]])), 48, 12, seed=1)
     for name, one in (("classifier", model), ("oracle", stronger)):
-        say(f"the {name} is right on {accuracy_of(one, kept, prepare=prepare):.0%} of test rows")
+        say(f"the {name} is right on {measure_accuracy(one, kept, prepare=prepare):.0%} of test rows")
 
     def oracle(pictures: np.ndarray) -> np.ndarray:
         """A digit, or -1 where it is not sure."""
@@ -70,7 +67,7 @@ def main(source: str, folder: str) -> None:
             sure, digit = stronger(prepare(pixels)).softmax(dim=1).max(dim=1)
         return np.where(sure.numpy() > 0.6, digit.numpy(), -1)
 
-    settings = Settings(
+    settings = DefuseSettings(
         epochs=60 if small else 30, batch=64 if small else 256, anneal=200, q=40, cap=10, components=40, least=0.005,
         tuning=64, testing=64, strengths=(1e-6, 0.01, 0.1, 1.0), tune_lr=1e-3,
         tune_epochs=30 if small else 3,

@@ -15,10 +15,11 @@ axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe i
 
 # ruff: noqa: E402 - below what names the cure where a package is missing
 from errata.bench.servers import ServerProcess
-from errata.defuse.judgements import load_run, people_say
 from errata.defuse.pages import to_html
 from errata.defuse.regions import Regions
-from errata.defuse.stages import Run
+from errata.defuse.stages import RunFolder
+from errata.defuse.view import load_run
+from errata.defuse.votes import read_votes
 from errata.people.records import Records
 from support import digits
 
@@ -36,7 +37,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def truths(folder: Path) -> dict[str, int]:
     """What most pictures that a region came from are: what our people say that it shows."""
-    regions = Regions.from_state(Run(folder).load("regions"))
+    regions = Regions.from_state(RunFolder(folder).load("regions"))
     return dict(zip(regions.ids, regions.sources.argmax(axis=1).tolist(), strict=True))
 
 
@@ -76,8 +77,8 @@ def test_two_people_label_all_regions_and_the_run_goes_on(begun: Path, open_page
         label(open_page(address), address, "Ben", answers)
         told = load_run(begun)
         with Records(begun, fingerprint=told.fingerprint, slices=dict(told.names)) as records:
-            votes = people_say(records, Run(begun))
-            found = digits.go_on(begun, votes=lambda run: people_say(records, run))
+            votes = read_votes(records, RunFolder(begun))
+            found = digits.go_on(begun, votes=lambda run: read_votes(records, run))
         assert {vote.person for vote in votes} == {"Ann", "Ben"}
         assert len(votes) == 2 * len(answers) * digits.QUICK["shown"]
         assert found.stage == "corrected"

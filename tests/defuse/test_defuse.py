@@ -17,16 +17,16 @@ from torch.nn.utils import skip_init
 
 from errata.core import InputError
 from errata.core.paired import OutcomeChanges, change_interval
-from errata.defuse import Defused, Settings, correction, defuse, search
+from errata.defuse import Defused, DefuseSettings, correction, defuse, search
 from errata.defuse.labels import NONE, Vote
 from errata.defuse.regions import Regions
-from errata.defuse.stages import Run
-from errata.defuse.vae import Architecture, Vae, drawn, new_vae
+from errata.defuse.stages import RunFolder
+from errata.defuse.vae import Architecture, Vae, decode_codes, new_vae
 from errata.tensors import state_fingerprint
 
 PX, MIDDLE = 8, 3.5
 NAMES = ("low", "high")
-SETTINGS = Settings(
+SETTINGS = DefuseSettings(
     latent=2, beta=0.2, anneal=20, epochs=40, batch=40, lr=5e-3, a=5, b=5, scale=5, q=20, cap=8, most=300,
     components=8, least=0.05, steps=50, tau=0.1, shown=5, tuning=32, testing=40, strengths=(1e-3, 1.0),
     tune_epochs=3, tune_batch=40, tune_lr=1e-2,
@@ -123,9 +123,9 @@ def test_regions_are_found_and_corrected(ended):
 
 def samples_of(folder: Path, which: list[int], count: int, use: str) -> np.ndarray:
     """Drawn again, by hand."""
-    kept = Run(folder)
+    kept = RunFolder(folder)
     vae, regions = Vae.from_state(kept.load("vae")), Regions.from_state(kept.load("regions"))
-    return drawn(vae, regions.samples(np.array(which), count, use, tau=SETTINGS.tau, seed=SETTINGS.seed))
+    return decode_codes(vae, regions.samples(np.array(which), count, use, tau=SETTINGS.tau, seed=SETTINGS.seed))
 
 
 def test_what_is_told_of_regions_is_so(ended):
@@ -135,16 +135,16 @@ def test_what_is_told_of_regions_is_so(ended):
         for model, errors in ((Weak(), told.before_errors), (ended.model, told.after_errors)):
             assert (classes(model, pictures) != one.label).sum() == errors
         shown = samples_of(ended.folder, [j], 5, "show")
-        np.testing.assert_array_equal(Run(ended.folder).load("samples").arrays["pictures"][j], shown)
-        assert Run(ended.folder).read("votes")[j] == rule(shown).tolist()
+        np.testing.assert_array_equal(RunFolder(ended.folder).load("samples").arrays["pictures"][j], shown)
+        assert RunFolder(ended.folder).read("votes")[j] == rule(shown).tolist()
 
 
 def given_to_tuning(monkeypatch: pytest.MonkeyPatch, folder: Path, **more: Any) -> tuple[Any, ...]:
     """(rows, others, validation, tested) of the first tuning, at which it stops."""
     seen: list[Any] = []
-    before = correction.swept
+    before = correction._run_sweep
 
-    def look(job: Any, others: Any, validation: Any, apart: correction.Tested, what: str) -> Any:
+    def look(job: Any, others: Any, validation: Any, apart: correction.TestSet, what: str) -> Any:
         seen.append(apart)
         return before(job, others, validation, apart, what)
 
@@ -152,8 +152,8 @@ def given_to_tuning(monkeypatch: pytest.MonkeyPatch, folder: Path, **more: Any) 
         seen.extend((rows, others, validation))
         raise InterruptedError
 
-    monkeypatch.setattr(correction, "swept", look)
-    monkeypatch.setattr(correction, "tune_beside", stop)
+    monkeypatch.setattr(correction, "_run_sweep", look)
+    monkeypatch.setattr(correction, "fine_tune", stop)
     with pytest.raises(InterruptedError):
         run(folder, oracle=rule, **more)
     return tuple(seen)
@@ -176,7 +176,7 @@ def test_what_is_learnt_from_is_not_what_chooses_or_proves(ended, searched, monk
 
 
 def test_the_folder_has_what_came_of_it(ended):
-    kept = Run(ended.folder)
+    kept = RunFolder(ended.folder)
     assert kept.read("stage") == {"stage": "corrected", "words": ended.words}
     told = kept.read("correction")
     assert told["comparison"] == json.loads(json.dumps(ended.comparison.to_json()))
@@ -241,14 +241,14 @@ def test_a_run_goes_on_after_the_last_stage_that_was_done(done, ended, searched,
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"settings": replace(SETTINGS, epochs=2)}, "was begun with settings.epochs = 40, and now it is 2"),
-        ({"model": Weak(4.3)}, "was begun with model = "),
-        ({"train": bars(seed=5)}, "was begun with data = "),
+        ({"settings": replace(SETTINGS, epochs=2)}, "was created with settings.epochs = 40, and now it is 2"),
+        ({"model": Weak(4.3)}, "was created with model = "),
+        ({"train": bars(seed=5)}, "was created with data = "),
         ({"settings": replace(SETTINGS, split="validation"), "validation": bars(seed=5)}, "settings.split = 'train'"),
-        ({"class_names": ("a", "b")}, r"was begun with class_names = \['low', 'high'\], and now it is \['a', 'b'\]"),
-        ({"architecture": replace(SHAPE, hidden=16)}, "was begun with architecture.hidden = 32, and now it is 16"),
-        ({"prepare": lambda x: 2 * x}, r"was begun with prepare = None, and now it is \["),
-        ({"vae": new_vae(SHAPE, seed=3)}, "was begun with vae = None, and now it is "),
+        ({"class_names": ("a", "b")}, r"was created with class_names = \['low', 'high'\], and now it is \['a', 'b'\]"),
+        ({"architecture": replace(SHAPE, hidden=16)}, "was created with architecture.hidden = 32, and now it is 16"),
+        ({"prepare": lambda x: 2 * x}, r"was created with prepare = None, and now it is \["),
+        ({"vae": new_vae(SHAPE, seed=3)}, "was created with vae = None, and now it is "),
     ],
 )
 def test_a_folder_of_another_run_is_not_gone_on_with(more, words, searched):
@@ -261,10 +261,10 @@ def test_a_folder_of_another_run_is_not_gone_on_with(more, words, searched):
 # --- people ----------------------------------------------------------------------------------------------------
 
 
-def people(*names: str, only: Iterable[str] | None = None) -> Callable[[Run], list[Vote]]:
+def people(*names: str, only: Iterable[str] | None = None) -> Callable[[RunFolder], list[Vote]]:
     """Everyone says what the rule says, of all regions or of some."""
 
-    def votes(kept: Run) -> list[Vote]:
+    def votes(kept: RunFolder) -> list[Vote]:
         samples = kept.load("samples")
         labels = [rule(pictures) for pictures in samples.arrays["pictures"]]
         asked = [
@@ -292,7 +292,7 @@ def test_without_an_oracle_it_stops_and_people_go_on(ended, searched):
 def test_a_region_is_labelled_when_all_of_its_samples_are(searched):
     """One click is not yet an answer; where some are enough, it is."""
 
-    def hasty(kept: Run) -> list[Vote]:
+    def hasty(kept: RunFolder) -> list[Vote]:
         return [vote for vote in people("ann")(kept) if vote.sample == 0 or vote.region != "r1"]
 
     waiting = run(searched, votes=hasty)
@@ -326,29 +326,29 @@ def test_where_most_say_none_of_the_above_nothing_is_corrected(ended, searched):
 
 def test_a_network_is_an_oracle_that_takes_what_the_audited_one_takes(ended, searched):
     found = run(searched, oracle=Weak(MIDDLE), prepare=None)
-    pictures = Run(searched).load("samples").arrays["pictures"]
+    pictures = RunFolder(searched).load("samples").arrays["pictures"]
     said = [classes(Weak(MIDDLE), part[..., 0][:, None]) for part in pictures]
-    assert Run(searched).read("votes") == np.stack(said).tolist()
+    assert RunFolder(searched).read("votes") == np.stack(said).tolist()
     assert found.stage == ended.stage
 
 
 @pytest.mark.parametrize(
     ("oracle", "words"),
     [
-        (lambda shown: np.full(len(shown), 2), "the oracle says class 2 of picture 0; there are 0 to 1, -1"),
-        (lambda shown: np.full(len(shown), -2), "the oracle says class -2"),
-        (lambda shown: np.zeros(3, np.int64), r"must give one class a picture; got int64 \(3,\)"),
-        (lambda shown: np.zeros(len(shown)), "must give one class a picture; got float64"),
+        (lambda shown: np.full(len(shown), 2), "the oracle gives image 0 the class 2; there are 0 to 1, and -1"),
+        (lambda shown: np.full(len(shown), -2), "the oracle gives image 0 the class -2"),
+        (lambda shown: np.zeros(3, np.int64), r"must give one class per image; got int64 \(3,\)"),
+        (lambda shown: np.zeros(len(shown)), "must give one class per image; got float64"),
     ],
 )
 def test_an_oracle_that_says_what_cannot_be_is_refused(oracle, words, searched):
     with pytest.raises(InputError, match=words):
         run(searched, oracle=oracle)
-    assert not Run(searched).has("votes")
+    assert not RunFolder(searched).has("votes")
 
 
 def test_a_vote_for_no_class_is_refused(searched):
-    with pytest.raises(InputError, match="`ann` says class 2 of region `r1`; there are 0 to 1, -1"):
+    with pytest.raises(InputError, match="`ann` gives region `r1` the class 2; there are 0 to 1, and -1"):
         run(searched, votes=lambda kept: [Vote("r1", 0, "ann", 2)])
 
 
@@ -360,7 +360,7 @@ def test_a_classifier_that_cannot_be_moved_makes_no_mistakes(tmp_path):
     images = bars(40)[0]
     found = run(tmp_path / "run", model=Weak(99), train=(images, np.zeros(40, np.int64)), settings=QUICK)
     assert (found.stage, found.regions) == ("no mistakes", None)
-    assert found.words == "none of 800 disturbed pictures changed its class"
+    assert found.words == "none of 800 images decoded from codes with noise changes its class"
 
 
 def test_mistakes_that_are_spread_form_no_region(tmp_path):
@@ -377,7 +377,7 @@ def test_classes_that_were_not_seen_so_far_are_known(tmp_path):
     given = {"model": Weak(outputs=3), "class_names": None, "settings": QUICK}
     found = run(tmp_path / "run", **given)
     assert found.regions.predictions.shape[1] == 3
-    assert Run(found.folder).about["class_names"] == ["0", "1", "2"]
+    assert RunFolder(found.folder).about["class_names"] == ["0", "1", "2"]
 
 
 # --- at the door -----------------------------------------------------------------------------------------------
@@ -386,7 +386,7 @@ def test_classes_that_were_not_seen_so_far_are_known(tmp_path):
 def begun(folder: Path, **more: Any) -> search.Job:
     given: dict[str, Any] = {"model": Weak(), "prepare": None, "train": bars(), "settings": QUICK, **more}
     classifier = search.Classifier(given.pop("model"), given.pop("prepare"))
-    return search.begin(folder, classifier, given.pop("train"), given.pop("settings"), **given, progress=never)
+    return search.start(folder, classifier, given.pop("train"), given.pop("settings"), **given, progress=never)
 
 
 def test_a_classifier_no_better_than_chance_wants_its_pixels_prepared(tmp_path):
@@ -405,19 +405,19 @@ NINE = np.zeros((3, 9, 8), np.uint8), np.zeros(3, int)
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"others": [("validation", NINE)]}, r"`validation` has pictures of \(9, 8, 1\), `train` of \(8, 8, 1\)"),
-        ({"others": [("test", (X, Y + 1))]}, r"`test` has class 2 in row \d+; the classifier tells 2 apart"),
-        ({"others": [("test", (X[:0], Y[:0]))]}, "`test` needs one class number a picture; got"),
+        ({"others": {"validation": NINE}}, r"`validation` has images of \(9, 8, 1\), `train` of \(8, 8, 1\)"),
+        ({"others": {"test": (X, Y + 1)}}, r"`test` has class 2 in row \d+; the classifier has 2 classes"),
+        ({"others": {"test": (X[:0], Y[:0])}}, "`test` needs one class number per image; got"),
         ({"train": (X, Y - 1)}, r"classes start at 0; `train` has -1 in row \d+"),
-        ({"train": (X, 2 * Y)}, r"`train` has class 2 in row \d+; the classifier tells 2 apart, from 0 on"),
-        ({"train": (X, Y / 1)}, "`train` needs one class number a picture; got float64"),
+        ({"train": (X, 2 * Y)}, r"`train` has class 2 in row \d+; the classifier has 2 classes, from 0 on"),
+        ({"train": (X, Y / 1)}, "`train` needs one class number per image; got float64"),
         ({"train": (X, Y[:9])}, r"got int64 \(9,\) for 160"),
         ({"train": (X / 255, Y)}, "`train` must be bytes .* got float64"),
-        ({"settings": replace(QUICK, split="validation")}, "`split` is `validation`, and there are no such pictures"),
-        ({"class_names": ("low",)}, "there are 1 class names, and the classifier tells 2 apart; name each"),
-        ({"class_names": ("a", "b", "c")}, "there are 3 class names, and the classifier tells 2 apart"),
+        ({"settings": replace(QUICK, split="validation")}, "`split` is `validation`, and there are no such images"),
+        ({"class_names": ("low",)}, "there are 1 class names, and the classifier has 2 classes; name each"),
+        ({"class_names": ("a", "b", "c")}, "there are 3 class names, and the classifier has 2 classes"),
         ({"model": nn.Flatten()}, "the classifier has no weights that can be tuned"),
-        ({"architecture": replace(SHAPE, width=9)}, r"the VAE is for pictures of \(8, 9, 1\).* has \(8, 8, 1\)"),
+        ({"architecture": replace(SHAPE, width=9)}, r"the VAE is for images of \(8, 9, 1\).* has \(8, 8, 1\)"),
     ],
 )
 def test_what_would_fail_after_hours_fails_at_once(more, words, tmp_path):

@@ -15,13 +15,13 @@ import torch
 from torch import nn
 
 from errata.core import InputError
-from errata.defuse import Settings, correction, search
-from errata.defuse.judgements import load_run
+from errata.defuse import DefuseSettings, correction, search
 from errata.defuse.labels import NONE
 from errata.defuse.pages import to_html
 from errata.defuse.regions import Mistakes
-from errata.defuse.stages import Run
+from errata.defuse.stages import RunFolder
 from errata.defuse.vae import Vae
+from errata.defuse.view import load_run
 from errata.tensors import state_fingerprint
 from support import digits
 
@@ -70,13 +70,13 @@ def test_a_correction_that_was_cut_short_is_made_again(ended, tmp_path, monkeypa
     """The model of another one was written, and what is told of it was not: the two are never put together."""
     folder = shutil.copytree(ended.folder, tmp_path / "again")
 
-    def full(run, name, told, write=Run.write):
+    def full(run, name, told, write=RunFolder.write):
         if name == "correction":
             raise OSError("no space left")
         write(run, name, told)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Run, "write", full)
+        patched.setattr(RunFolder, "write", full)
         with pytest.raises(OSError, match="no space"):
             digits.go_on(folder, oracle=sources, settings=asking(strengths=(1000.0,)))
     found = digits.go_on(folder, oracle=sources)
@@ -88,7 +88,7 @@ def test_neighbours_of_another_correction_are_not_shown(ended, tmp_path):
     """They were written, and the run was killed before the word of their own correction was."""
     folder = shutil.copytree(ended.folder, tmp_path / "again")
     assert load_run(folder).near is not None
-    run = Run(folder)
+    run = RunFolder(folder)
     kept = run.load("novelty")
     run.save("novelty", replace(kept, facts={**kept.facts, "samples": 1}))
     assert load_run(folder).near is None
@@ -106,11 +106,11 @@ def test_a_network_of_half_precision_is_corrected_and_kept(ended, tmp_path, monk
 
     half = Half()
     monkeypatch.setattr(digits, "classifier", lambda: half)
-    vae = Vae.from_state(Run(ended.folder).load("vae"))
+    vae = Vae.from_state(RunFolder(ended.folder).load("vae"))
     found = digits.go_on(tmp_path / "run", vae=vae, oracle=sources)
     assert found.stage == "corrected"
     assert {value.dtype for value in found.model.parameters()} == {torch.bfloat16}
-    assert state_fingerprint(found.model) == Run(found.folder).read("correction")["model"]
+    assert state_fingerprint(found.model) == RunFolder(found.folder).read("correction")["model"]
 
 
 def test_a_correction_whose_word_is_lost_is_made_again(ended, tmp_path):
@@ -128,7 +128,7 @@ def test_a_correction_whose_word_is_lost_is_made_again(ended, tmp_path):
 def test_what_came_of_a_lost_stage_is_not_mixed_with_another(ended, tmp_path, gone, left):
     folder = shutil.copytree(ended.folder, tmp_path / "again")
     (folder / f"{gone}.json").unlink()
-    with pytest.raises(InputError, match=f"has {left} and not the {gone} that they came from; put it back"):
+    with pytest.raises(InputError, match=f"has {left} and not the {gone} that they came from; restore it"):
         digits.go_on(folder, oracle=sources)
 
 
@@ -141,7 +141,7 @@ def test_rows_that_were_learnt_from_choose_only_where_there_are_no_others(ended,
 
 
 def asking(**more):
-    return Settings(**{**digits.QUICK, **more})
+    return DefuseSettings(**{**digits.QUICK, **more})
 
 
 def test_another_correction_needs_no_other_run(ended, tmp_path, monkeypatch):
@@ -154,9 +154,9 @@ def test_another_correction_needs_no_other_run(ended, tmp_path, monkeypatch):
     assert [one["strength"] for one in found.comparison.facts["curve"]] == [0.3]
     told = load_run(folder).facts["settings"]
     assert (told["strengths"], told["rho"], told["epochs"]) == ([0.3], 0.4, digits.QUICK["epochs"])
-    with pytest.raises(InputError, match=r"was begun with settings\.q = 20, and now it is 21"):
+    with pytest.raises(InputError, match=r"was created with settings\.q = 20, and now it is 21"):
         digits.go_on(folder, oracle=sources, settings=asking(q=21))
-    assert Run(folder).about["correction"]["rho"] == 0.4
+    assert RunFolder(folder).about["correction"]["rho"] == 0.4
 
 
 def test_a_page_tells_the_settings_of_the_correction_it_shows(ended, tmp_path, monkeypatch):
@@ -172,10 +172,10 @@ def test_a_page_tells_the_settings_of_the_correction_it_shows(ended, tmp_path, m
 
 def test_the_generator_of_another_run_is_used_again(ended, tmp_path, monkeypatch):
     """The same one: the same regions, to the byte. It has the last word on the size of codes."""
-    vae = Vae.from_state(Run(ended.folder).load("vae"))
+    vae = Vae.from_state(RunFolder(ended.folder).load("vae"))
     monkeypatch.setattr(search, "fit_vae", never)
     found = digits.go_on(tmp_path / "run", vae=vae, oracle=sources, settings=asking(latent=3))
-    ours, theirs = (Run(folder) for folder in (found.folder, ended.folder))
+    ours, theirs = (RunFolder(folder) for folder in (found.folder, ended.folder))
     for name in ("vae", "regions", "samples"):
         for key, value in theirs.load(name).arrays.items():
             np.testing.assert_array_equal(ours.load(name).arrays[key], value)
@@ -206,7 +206,7 @@ def test_where_training_pictures_are_all_right_validation_pictures_tell_what_is_
     found = digits.go_on(tmp_path / "run", oracle=sources)
     told, wrong = found.facts["novelty"], np.flatnonzero(digits.said(held[0]) != held[1])
     assert (told["among"], told["known"], told["of"]) == ("validation", len(wrong), len(held[1]))
-    near = Run(found.folder).load("novelty").arrays
+    near = RunFolder(found.folder).load("novelty").arrays
     assert set(near["nearest"].tolist()) <= set(wrong.tolist())
     np.testing.assert_array_equal(near["pictures"][..., 0], held[0][near["nearest"]])
     assert f"one of {len(wrong)} validation pictures" in to_html(load_run(found.folder))
@@ -245,12 +245,14 @@ def test_pictures_of_another_split_are_disturbed(ended, tmp_path, monkeypatch):
     model = digits.classifier()
     monkeypatch.setattr(digits, "classifier", lambda: model)
     found = digits.go_on(tmp_path / "run", settings=asking(split="validation"))
-    mistakes = Mistakes.from_state(Run(found.folder).load("mistakes"))
+    mistakes = Mistakes.from_state(RunFolder(found.folder).load("mistakes"))
     assert mistakes.facts["pictures"] == len(held[1])
     np.testing.assert_array_equal(mistakes.labels, held[1][mistakes.rows])
     assert (found.folder / "vae.safetensors").read_bytes() == (ended.folder / "vae.safetensors").read_bytes()
     monkeypatch.setattr(digits, "parts", lambda: (learnt, kept, kept))
-    with pytest.raises(InputError, match="was begun with disturbed = "):
+    with pytest.raises(InputError, match="was created with disturbed = "):
         digits.go_on(found.folder, settings=asking(split="validation"))
-    with pytest.raises(InputError, match="`split` is `train` or `validation`, since test rows prove; got 'test'"):
+    with pytest.raises(
+        InputError, match="must be `train` or `validation`, since the result is measured on test rows; got 'test'"
+    ):
         asking(split="test")

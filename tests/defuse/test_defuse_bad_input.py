@@ -19,12 +19,12 @@ import torch
 from torch import nn
 
 from errata.core import InputError
-from errata.defuse import Settings, defuse, search
+from errata.defuse import DefuseSettings, defuse, search
 from errata.defuse.command import _settings
 from errata.defuse.identify import Classifier
-from errata.defuse.images import read_pictures
+from errata.defuse.images import read_images
 from errata.defuse.settings import RANGES
-from errata.defuse.stages import Run
+from errata.defuse.stages import RunFolder
 from support import digits
 
 # --- settings ----------------------------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ def test_a_setting_is_read_as_its_own_kind(text, value):
         ("tau=wide", "`tau` must be a finite number, above 0; got 'wide'"),
         ("strengths=[]", r"`strengths` must be one or more finite numbers, at least 0 each; got '\[\]'"),
         ("strengths=1,x", "`strengths` must be .* got '1,x'"),
-        ("selection=best", "`selection` is `no-harm` or `validation`; got 'best'"),
+        ("selection=best", "`selection` must be `no-harm` or `validation`; got 'best'"),
         ("epochs=" + "9" * 5000, "got '9{59}…$"),
     ],
 )
@@ -71,21 +71,21 @@ def test_a_setting_of_another_kind_is_refused(text, words):
 
 
 def kinds(*types: type) -> list[str]:
-    return [one.name for one in fields(Settings) if type(one.default) in types]
+    return [one.name for one in fields(DefuseSettings) if type(one.default) in types]
 
 
 @pytest.mark.parametrize("name", kinds(int, float))
 def test_no_number_is_taken_that_is_none(name):
     for value in (float("nan"), float("inf"), -1, True, None, "1", 10**400, np.array([1.0])):
         with pytest.raises(InputError, match=f"`{name}` must be a .* number, "):
-            Settings(**{name: value})
+            DefuseSettings(**{name: value})
 
 
 @pytest.mark.parametrize("value", ["False", 0, None, np.array([True])])
 @pytest.mark.parametrize("name", kinds(bool))
 def test_nothing_else_is_true_or_false(name, value):
     with pytest.raises(InputError, match=f"`{name}` must be true or false"):
-        Settings(**{name: value})
+        DefuseSettings(**{name: value})
 
 
 def test_every_number_has_its_range_and_only_one():
@@ -100,16 +100,18 @@ def test_every_number_has_its_range_and_only_one():
         {"q": 0}, {"cap": 0}, {"most": 0}, {"components": 0}, {"least": 1}, {"steps": 0}, {"tau": 0}, {"shown": 0},
         {"rho": 1}, {"tuning": 0}, {"testing": 0}, {"strengths": ()}, {"strengths": 1.0}, {"strengths": "1"},
         {"strengths": [1, float("nan")]}, {"strengths": [-1]}, {"strengths": [True]}, {"strengths": None},
-        {"tune_epochs": 0}, {"tune_batch": 1}, {"tune_lr": 0}, {"patience": 0}, {"seed": 2**32}, {"split": ["train"]},
+        {"tune_epochs": 0}, {"tune_batch": 1}, {"tune_lr": 0}, {"seed": 2**32}, {"split": ["train"]},
     ],
 )  # fmt: skip
 def test_what_a_stage_refuses_hours_later_is_refused_at_once(bad):
-    with pytest.raises(InputError, match=f"^`{next(iter(bad))}` (must be|is)"):
-        Settings(**bad)
+    with pytest.raises(InputError, match=f"^`{next(iter(bad))}` must be"):
+        DefuseSettings(**bad)
 
 
 def test_what_numpy_counts_with_is_a_number_too():
-    found = Settings(epochs=np.int64(3), lr=np.float32(0.5), centred=np.False_, strengths=np.array([1, 2]), batch=64.0)
+    found = DefuseSettings(
+        epochs=np.int64(3), lr=np.float32(0.5), centred=np.False_, strengths=np.array([1, 2]), batch=64.0
+    )
     assert (found.epochs, found.lr, found.centred, found.strengths, found.batch) == (3, 0.5, False, (1.0, 2.0), 64)
     assert [type(value) for value in (found.epochs, found.lr, found.centred, found.batch)] == [int, float, bool, int]
 
@@ -119,9 +121,11 @@ def test_the_least_of_every_setting_is_enough_for_every_stage(tmp_path):
     least: dict[str, Any] = {
         "latent": 1, "beta": 0, "anneal": 0, "epochs": 1, "batch": 2, "a": 1e-3, "b": 1e-3, "scale": 9, "q": 1,
         "cap": 1, "most": 2, "components": 1, "least": 0, "steps": 1, "shown": 1, "rho": 0, "tuning": 1, "testing": 1,
-        "strengths": (0,), "tune_epochs": 1, "tune_batch": 2, "patience": 1, "seed": 2**32 - 1,
+        "strengths": (0,), "tune_epochs": 1, "tune_batch": 2, "seed": 2**32 - 1,
     }  # fmt: skip
-    found = digits.go_on(tmp_path / "run", settings=Settings(**least), oracle=lambda shown: np.zeros(len(shown), int))
+    found = digits.go_on(
+        tmp_path / "run", settings=DefuseSettings(**least), oracle=lambda shown: np.zeros(len(shown), int)
+    )
     assert found.stage in ("corrected", "nothing to correct")
 
 
@@ -140,7 +144,7 @@ class Odd(nn.Module):
 
 
 def refused(folder: Path, words: str, model: nn.Module | None = None, **more: Any) -> None:
-    given: dict[str, Any] = {"train": digits.parts()[0], "settings": Settings(**digits.QUICK), **more}
+    given: dict[str, Any] = {"train": digits.parts()[0], "settings": DefuseSettings(**digits.QUICK), **more}
     with pytest.raises(InputError, match=words):
         defuse(model or digits.classifier(), given.pop("train"), folder / "run", **given)
     assert not (folder / "run").exists()
@@ -157,7 +161,7 @@ def refused(folder: Path, words: str, model: nn.Module | None = None, **more: An
     ],
 )
 def test_an_answer_that_is_no_logits_is_told(answer, got, tmp_path):
-    words = rf"must give logits \(2, k\) of pictures \(2, 1, 8, 8\); got {got}; wrap it in a module that does"
+    words = rf"must give logits \(2, k\) of images \(2, 1, 8, 8\); got {got}; wrap it in a module that does"
     refused(tmp_path, words, Odd(answer))
 
 
@@ -166,10 +170,10 @@ def larger(pixels: torch.Tensor) -> torch.Tensor:
 
 
 def test_pictures_of_a_size_that_it_does_not_take_are_told(tmp_path):
-    fails = r"\(RuntimeError: mat1 and mat2 shapes cannot be multiplied .*\); give such as it was trained on$"
-    refused(tmp_path, rf"cannot take pictures \(2, 1, 8, 8\) through `prepare` {fails}", prepare=larger)
+    fails = r"\(RuntimeError: mat1 and mat2 shapes cannot be multiplied .*\); give images as it was trained on$"
+    refused(tmp_path, rf"cannot take images \(2, 1, 8, 8\) through `prepare` {fails}", prepare=larger)
     images, labels = digits.parts()[0]
-    refused(tmp_path, rf"cannot take pictures \(2, 1, 8, 6\) {fails}", train=(images[:, :, :6], labels))
+    refused(tmp_path, rf"cannot take images \(2, 1, 8, 6\) {fails}", train=(images[:, :, :6], labels))
 
 
 def test_a_share_that_may_be_chance_is_told_with_the_share_that_is_not(tmp_path):
@@ -179,7 +183,7 @@ def test_a_share_that_may_be_chance_is_told_with_the_share_that_is_not(tmp_path)
         model[1].weight.zero_()
         model[1].bias.copy_(torch.tensor([1.0, 0.0]))
     images, few = digits.parts()[0][0][:100], (np.arange(100) >= 61).astype(np.int64)
-    words = r"right on 61.0% of 100 training pictures, and with 2 classes it must pass 62.5%, or it may be"
+    words = r"right on 61.0% of 100 training images, and with 2 classes it must pass 62.5%, or it may be"
     refused(tmp_path, words, model, train=(images, few))
 
 
@@ -199,7 +203,7 @@ def test_prepared_pictures_that_are_not_numbers_are_told(tmp_path):
 def marks(prepare: Any, seed: int = 0) -> list[float] | None:
     two = np.random.default_rng(seed).integers(256, size=(2, 64, 64, 3), dtype=np.uint8)
     two[0, 0, 0] = 255
-    return search._prepared(Classifier(nn.Flatten(), prepare), two, "cpu")
+    return search._summary_of_prepare(Classifier(nn.Flatten(), prepare), two, "cpu")
 
 
 @pytest.mark.parametrize("prepare", [standard, lambda x: (x - 0.5) / 0.5, lambda x: x, lambda x: 0 * x])
@@ -262,7 +266,7 @@ COLOURED = [picture[..., None].repeat(3, axis=2) if row == 7 else picture for ro
         (lambda at: cut(npz(at), 0), r"cannot be read as .npz \(No data left in file\)"),
         (single, "cannot be read as .npz"),
         (lambda at: npz(at, IMAGES[:0], LABELS[:0]), r"and one of them; got \(0, 5, 4\)"),
-        (lambda at: npz(at, IMAGES.reshape(12, 20)), r"must have pictures \(n, h, w\) .* got \(12, 20\)"),
+        (lambda at: npz(at, IMAGES.reshape(12, 20)), r"must have images \(n, h, w\) .* got \(12, 20\)"),
         (lambda at: npz(at, labels=LABELS + 0.5), "has the label 0.5 in row 0; give whole numbers, or names as text"),
         (lambda at: npz(at, labels=np.where(LABELS == 3, np.nan, LABELS)), "has the label nan in row 3"),
         (lambda at: npz(at, labels=np.where(LABELS == 3, np.inf, LABELS)), "has the label inf in row 3"),
@@ -279,7 +283,7 @@ COLOURED = [picture[..., None].repeat(3, axis=2) if row == 7 else picture for ro
 def test_a_file_that_has_no_pictures_says_so_with_its_name(make, words, tmp_path):
     path = make(tmp_path)
     with pytest.raises(InputError, match=words) as told:
-        read_pictures(path)
+        read_images(path)
     assert f"`{path}`" in str(told.value)
     assert "\n" not in str(told.value)
 
@@ -288,16 +292,16 @@ def test_a_file_that_has_no_pictures_says_so_with_its_name(make, words, tmp_path
 @pytest.mark.parametrize("labels", [LABELS, LABELS.astype(np.float32), LABELS.astype(np.uint8)])
 def test_whole_labels_are_numbers_however_they_were_kept(write, labels, tmp_path):
     """As names, 10.0 would come before 2.0."""
-    images, found, names = read_pictures(write(tmp_path, labels=labels))
+    images, found, names = read_images(write(tmp_path, labels=labels))
     assert (found.dtype, names) == (np.int64, None)
     np.testing.assert_array_equal(found, LABELS)
     np.testing.assert_array_equal(images, IMAGES)
 
 
 def test_names_and_numbers_of_a_table_keep_their_kind(tmp_path):
-    assert read_pictures(parquet(tmp_path, labels=[*"cab"] * 4))[2] == ("a", "b", "c")
+    assert read_images(parquet(tmp_path, labels=[*"cab"] * 4))[2] == ("a", "b", "c")
     for kept in (pd.array(LABELS, dtype="Int64"), pd.Categorical(LABELS)):
-        _, found, names = read_pictures(parquet(tmp_path, labels=kept))
+        _, found, names = read_images(parquet(tmp_path, labels=kept))
         assert names is None
         np.testing.assert_array_equal(found, LABELS)
 
@@ -307,4 +311,4 @@ def test_a_broken_file_of_a_run_is_told(tmp_path):
     path = tmp_path / "run" / "regions.safetensors"
     path.write_bytes(b"\xff" * 8 + path.read_bytes()[8:])
     with pytest.raises(InputError, match=r"regions.safetensors` cannot be read \(its header would have .* bytes"):
-        Run(tmp_path / "run").load("regions")
+        RunFolder(tmp_path / "run").load("regions")

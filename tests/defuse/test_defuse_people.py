@@ -14,11 +14,12 @@ pytest.importorskip("torch", reason="torch is not installed: nothing is generate
 pytest.importorskip("sqlalchemy", reason="sqlalchemy is not installed: no answers are kept")
 
 from errata.core import InputError
-from errata.defuse import Settings, correction
-from errata.defuse.judgements import Watched, opened, people_say
+from errata.defuse import DefuseSettings, correction
 from errata.defuse.pages import page
 from errata.defuse.regions import Regions
-from errata.defuse.stages import Run
+from errata.defuse.server import LiveRun
+from errata.defuse.stages import RunFolder
+from errata.defuse.votes import open_records, read_votes
 from errata.people.entries import Annotation
 from support import digits
 
@@ -35,7 +36,7 @@ def say(records: Any, person: str, labels: dict[str, int]) -> None:
 
 
 def sources(folder: Path) -> dict[str, int]:
-    regions = Regions.from_state(Run(folder).load("regions"))
+    regions = Regions.from_state(RunFolder(folder).load("regions"))
     return dict(zip(regions.ids, regions.sources.argmax(axis=1).tolist(), strict=True))
 
 
@@ -44,7 +45,7 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """By Ann, and corrected by her word."""
     folder = tmp_path_factory.mktemp("defuse") / "run"
     assert digits.go_on(folder).stage == "to label"
-    with opened(folder) as records:
+    with open_records(folder) as records:
         say(records, "Ann", sources(folder))
     assert digits.go_on(folder).stage == "corrected"
     return folder
@@ -58,7 +59,7 @@ def folder(labelled: Path, tmp_path: Path) -> Path:
 def test_more_people_agree_and_nothing_is_tuned_again(folder, monkeypatch):
     """The labels are the same, and so the correction; how far people agree is told as of now."""
     assert digits.go_on(folder).facts["agreement"]["all"]["samples"] == 0
-    with opened(folder) as records:
+    with open_records(folder) as records:
         for person in ("Ben", "Cy"):
             say(records, person, sources(folder))
     monkeypatch.setattr(correction, "sweep", never)
@@ -70,8 +71,8 @@ def test_more_people_agree_and_nothing_is_tuned_again(folder, monkeypatch):
 
 def test_a_served_result_tells_that_answers_have_changed_since(folder):
     """The correction that it shows is the old one, with its own regions and their neighbours."""
-    with opened(folder) as records:
-        watched = Watched(folder, records)
+    with open_records(folder) as records:
+        watched = LiveRun(folder, records)
         before = page(watched(), "result")
         assert "Answers have changed since" not in before
         answers = sources(folder)
@@ -92,8 +93,8 @@ def test_people_label_after_an_oracle_has(folder):
     """Pages then tell what people say, and again what the oracle says when it is asked last."""
     blind = lambda pictures: np.full(len(pictures), -1)  # noqa: E731
     assert digits.go_on(folder, oracle=blind).stage == "nothing to correct"
-    with opened(folder) as records:
-        watched = Watched(folder, records)
+    with open_records(folder) as records:
+        watched = LiveRun(folder, records)
         assert {one.verdict for one in watched().judged} == {"no common label"}
         assert digits.go_on(folder).stage == "corrected"
         assert "misclassified" in {one.verdict for one in watched().judged}
@@ -105,10 +106,10 @@ def test_a_run_without_samples_is_opened_again_with_other_settings(tmp_path):
     """Of its correction, which there is none of."""
     folder = tmp_path / "run"
     settings = {**digits.QUICK, "least": 0.99}
-    assert digits.go_on(folder, settings=Settings(**settings)).stage == "no regions"
-    opened(folder).close()
-    assert digits.go_on(folder, settings=Settings(**{**settings, "tune_lr": 0.5})).stage == "no regions"
-    opened(folder).close()
+    assert digits.go_on(folder, settings=DefuseSettings(**settings)).stage == "no regions"
+    open_records(folder).close()
+    assert digits.go_on(folder, settings=DefuseSettings(**{**settings, "tune_lr": 0.5})).stage == "no regions"
+    open_records(folder).close()
 
 
 def test_before_there_are_samples_there_is_nothing_to_label(folder):
@@ -117,19 +118,19 @@ def test_before_there_are_samples_there_is_nothing_to_label(folder):
         if path.stem in ("samples", "stage", "records", "judged", "correction"):
             path.unlink()
     with pytest.raises(InputError, match="has nothing to label yet; let `errata defuse` go on to its samples"):
-        opened(folder)
+        open_records(folder)
     assert not (folder / "records.sqlite").exists()
 
 
 def test_a_settled_sample_has_that_word_alone(folder):
     """Though three people said something else of the whole sheet, the one who settled it among them."""
-    with opened(folder) as records:
+    with open_records(folder) as records:
         for person in ("Ann", "Ben", "Cy"):
             say(records, person, {"r1": 3})
         for person, label in (("Ann", 4), ("Ben", 5)):
             records.annotate(Annotation(queue="r1", item="2", person=person, task="class", answer=label))
         settled = Annotation(queue="r1", item="2", person="Cy", task="class", answer=5, settles=True)
         records.annotate(settled)
-        votes = [vote for vote in people_say(records, Run(folder)) if vote.region == "r1"]
+        votes = [vote for vote in read_votes(records, RunFolder(folder)) if vote.region == "r1"]
     assert [vote.label for vote in votes if vote.sample == 2] == [5]
     assert {vote.label for vote in votes if vote.sample != 2} == {3}

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from errata.core import InputError
-from errata.defuse.identify import Classifier, Noise, identify, predicted
+from errata.defuse.identify import Classifier, Noise, identify, predict_classes
 from errata.defuse.regions import Mistakes
 from errata.defuse.vae import Architecture, Vae, new_vae
 
@@ -234,9 +234,9 @@ def test_memory_that_does_not_do_halves_what_is_drawn_at_once():
 
 
 def test_progress_ends_with_all_of_it():
-    told: list[float] = []
-    found(at_once=80, progress=told.append)
-    assert told == pytest.approx([2 / 12, 4 / 12, 6 / 12, 8 / 12, 10 / 12, 1])
+    shares: list[float] = []
+    found(at_once=80, progress=lambda stage, share: shares.append(share))
+    assert shares == pytest.approx([2 / 12, 4 / 12, 6 / 12, 8 / 12, 10 / 12, 1])
 
 
 def test_networks_are_left_as_they_were():
@@ -249,9 +249,9 @@ def test_networks_are_left_as_they_were():
 
 def test_pixels_are_prepared_before_they_are_classified():
     images, labels = two_pixels()
-    np.testing.assert_array_equal(predicted(Classifier(Brighter()), images, batch=5), labels)
-    np.testing.assert_array_equal(predicted(Classifier(Brighter(), lambda x: 1 - x), images), 1 - labels)
-    assert predicted(Classifier(Brighter()), images[:0]).shape == (0,)
+    np.testing.assert_array_equal(predict_classes(Classifier(Brighter()), images, batch=5), labels)
+    np.testing.assert_array_equal(predict_classes(Classifier(Brighter(), lambda x: 1 - x), images), 1 - labels)
+    assert predict_classes(Classifier(Brighter()), images[:0]).shape == (0,)
     turned = identify(TwoPixels(), Classifier(Brighter(), lambda x: 1 - x), images, 1 - labels, noise=NOISE, q=40)
     np.testing.assert_array_equal(turned.rows, found().rows)
 
@@ -262,8 +262,8 @@ def test_pixels_are_prepared_before_they_are_classified():
         ({"q": 0}, "`q`, `cap` and `most` must be at least 1; got 0, 100, 50000"),
         ({"cap": 0}, "must be at least 1; got 40, 0, 50000"),
         ({"most": 0}, "must be at least 1; got 40, 100, 0"),
-        ({"given": (two_pixels()[0], np.zeros(3))}, "`labels` has 3 rows and `images` 12; give one label a picture"),
-        ({"given": (two_pixels()[0][:0], np.zeros(0))}, "`images` has no picture to search around"),
+        ({"given": (two_pixels()[0], np.zeros(3))}, "`labels` has 3 rows and `images` 12; give one label per image"),
+        ({"given": (two_pixels()[0][:0], np.zeros(0))}, "`images` is empty; give at least one"),
     ],
 )
 def test_a_search_that_cannot_be_is_refused(more, words):

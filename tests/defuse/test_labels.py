@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from errata.core import InputError
-from errata.defuse.labels import NONE, Agreed, Judged, Vote, agreement, judge, most
+from errata.defuse.labels import NONE, Agreement, Judged, Vote, judge, majority, majority_agreement
 from errata.defuse.regions import Regions
 
 
@@ -26,7 +26,7 @@ def one(table: dict[int, list[int]], predictions: list[int], rho: float = 0.5) -
     [([], None), ([3], 3), ([1, 2], None), ([1, 2, 2], 2), ([1, 1, 2, 2, 0], None), ([NONE, NONE, 4], NONE)],
 )
 def test_the_most_is_said_more_often_than_any_other(labels, expected):
-    assert most(labels) == expected
+    assert majority(labels) == expected
 
 
 def test_a_region_by_hand():
@@ -127,18 +127,18 @@ def test_agreement_by_hand():
     said = votes({0: [1] * 5, 1: [1, 1, 1, 0, 2]}, "r1")
     said += votes({0: [0] * 4 + [1], 1: [0] * 4 + [2], 2: [0, 0, 1, 1, 2]}, "r2")
     said += votes({0: [1], 1: [1]}, "r3")
-    found = agreement(judge(["r1", "r2", "r3"], said, shown))
+    found = majority_agreement(judge(["r1", "r2", "r3"], said, shown))
     # sd of (1, .6) is .4 / sqrt 2; of (.8, .8, .4) .4 / sqrt 3; over the root of 2, of 3.
-    assert found["misclassified"] == Agreed(2, pytest.approx(0.8), pytest.approx(0.2))
-    assert found["others"] == Agreed(3, pytest.approx(2 / 3), pytest.approx(0.4 / 3))
+    assert found["misclassified"] == Agreement(2, pytest.approx(0.8), pytest.approx(0.2))
+    assert found["others"] == Agreement(3, pytest.approx(2 / 3), pytest.approx(0.4 / 3))
     squares = (1 - 0.72) ** 2 + (0.6 - 0.72) ** 2 + 2 * (0.8 - 0.72) ** 2 + (0.4 - 0.72) ** 2
-    assert found["all"] == Agreed(5, pytest.approx(0.72), pytest.approx((squares / 4 / 5) ** 0.5))
+    assert found["all"] == Agreement(5, pytest.approx(0.72), pytest.approx((squares / 4 / 5) ** 0.5))
 
 
 def test_agreement_of_little_is_not_measured():
-    assert agreement([]) == {name: Agreed(0, None, None) for name in ("misclassified", "others", "all")}
-    found = agreement([one({0: [1, 1]}, [0])])
-    assert found["misclassified"] == Agreed(1, 1.0, None)
+    assert majority_agreement([]) == {name: Agreement(0, None, None) for name in ("misclassified", "others", "all")}
+    found = majority_agreement([one({0: [1, 1]}, [0])])
+    assert found["misclassified"] == Agreement(1, 1.0, None)
 
 
 # --- samples of regions ----------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ def test_regions_are_kept_as_they_are():
 @pytest.mark.parametrize(
     ("count", "use", "tau", "words"),
     [
-        (1, "shown", 1.0, "samples are for one of show, tune, test; got 'shown'"),
+        (1, "shown", 1.0, "`use` must be one of show, tune, test; got 'shown'"),
         (1, "show", 0.0, "`tau` must be above 0 and `count` not negative; got 0.0 and 1"),
         (-1, "show", 1.0, "got 1.0 and -1"),
     ],

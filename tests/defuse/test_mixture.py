@@ -152,5 +152,5 @@ def test_fewer_codes_than_components_are_enough(different):
 
 @pytest.mark.parametrize("bad", [{"components": 0}, {"least": 1.0}, {"least": -0.1}, {"steps": 0}])
 def test_a_distillation_that_cannot_be_is_refused(bad):
-    with pytest.raises(InputError, match=r"`components` and `steps` start at 1, `least` lies in \[0, 1\); got"):
+    with pytest.raises(InputError, match=r"`components` and `steps` must be at least 1, `least` in \[0, 1\); got"):
         distil(mistakes(np.eye(3)), classes=2, **bad)

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from errata.core import InputError, State
-from errata.defuse import judgements as region_pages
-from errata.defuse.judgements import Watched, load_run, people_say
+from errata.defuse import server
 from errata.defuse.pages import to_html
 from errata.defuse.regions import Regions
-from errata.defuse.server import create_app
-from errata.defuse.stages import Run
+from errata.defuse.server import LiveRun, create_app
+from errata.defuse.stages import RunFolder
+from errata.defuse.view import load_run
+from errata.defuse.votes import read_votes
 from errata.people.entries import Annotation
 from errata.people.records import Records
 
@@ -32,7 +33,7 @@ SHOWN = 4
 def folder(tmp_path: Path) -> Path:
     """A run that waits for labels: two regions of four samples each."""
     facts = {"settings": {"epochs": 3}, "class_names": list(NAMES), "model": "m", "data": "d"}
-    run = Run.begin(tmp_path / "run", facts, {"correction": {"rho": 0.5}})
+    run = RunFolder.create_or_open(tmp_path / "run", facts, {"correction": {"rho": 0.5}})
     sources, predictions = np.array([[9, 0, 1], [0, 5, 0]]), np.array([[0, 9, 1], [0, 0, 5]])
     regions = Regions(np.zeros((2, 3)), np.stack([np.eye(3)] * 2), np.array([0.7, 0.3]), sources, predictions)
     run.save("regions", regions.to_state())
@@ -52,7 +53,7 @@ def records(folder: Path) -> Any:
 
 @pytest.fixture
 def ask(folder: Path, records: Records) -> Ask:
-    app = create_app(Watched(folder, records), records)
+    app = create_app(LiveRun(folder, records), records)
 
     def one(method: str, path: str, **given: Any) -> httpx.Response:
         async def go() -> httpx.Response:
@@ -86,7 +87,7 @@ def test_a_region_that_waits_does_not_say_what_it_was_made_from(ask: Ask) -> Non
 def test_the_sheet_s_answer_stands_for_all_samples(ask: Ask, folder: Path, records: Records) -> None:
     answer(ask)
     answer(ask, person="Ben", answer={"failure": False, "label": None})
-    votes = people_say(records, Run(folder))
+    votes = read_votes(records, RunFolder(folder))
     assert [vote.label for vote in votes if vote.person == "Ann"] == [0, 0, 0, 0]
     assert [vote.label for vote in votes if vote.person == "Ben"] == [1, 1, 1, 0]  # as the classifier says
 
@@ -94,7 +95,7 @@ def test_the_sheet_s_answer_stands_for_all_samples(ask: Ask, folder: Path, recor
 def test_one_by_one_goes_before_the_sheet(ask: Ask, folder: Path, records: Records) -> None:
     answer(ask)
     answer(ask, item="2", task="class", answer=None)
-    judged = Watched(folder, records)().judged[0]
+    judged = LiveRun(folder, records)().judged[0]
     assert (judged.labelled, judged.wrong, judged.label, judged.verdict) == (3, 2, 0, "misclassified")
 
 
@@ -132,7 +133,7 @@ def test_to_label_does_not_count_all_answers_each_time(ask: Ask, monkeypatch: py
     def counted(*given: Any) -> Any:
         raise AssertionError("all answers were counted")
 
-    monkeypatch.setattr(region_pages, "people_say", counted)
+    monkeypatch.setattr(server, "read_votes", counted)
     assert answer(ask, item="2", task="class", answer=1).status_code == 200
     for path in (
         "/sample/r1/3",
@@ -178,8 +179,10 @@ def test_answers_of_other_samples_are_refused(folder: Path, records: Records) ->
 
 
 def test_a_run_without_regions_has_a_page_that_says_so(tmp_path: Path) -> None:
-    run = Run.begin(tmp_path / "run", {"settings": {}, "class_names": ["a", "b"]}, {"correction": {"rho": 0.5}})
-    run.write("stage", {"stage": "no mistakes", "words": "none of 10 disturbed pictures changed its class"})
+    run = RunFolder.create_or_open(
+        tmp_path / "run", {"settings": {}, "class_names": ["a", "b"]}, {"correction": {"rho": 0.5}}
+    )
+    run.write("stage", {"stage": "no mistakes", "words": "none of 10 images changed its class"})
     assert "No mistake was found beyond the data." in to_html(load_run(tmp_path / "run"))
 
 
@@ -189,7 +192,7 @@ def test_a_run_without_regions_has_a_page_that_says_so(tmp_path: Path) -> None:
         ({"queue": "r9", "item": "all", "task": "region", "answer": {"failure": True, "label": 0}}, "does not show"),
         ({"queue": "r1", "item": "one", "task": "class", "answer": 0}, "does not show"),
         ({"queue": "r1", "item": "4", "task": "class", "answer": 0}, "does not show"),
-        ({"queue": "r1", "item": "0", "task": "class", "answer": "bird"}, "which there is not"),
+        ({"queue": "r1", "item": "0", "task": "class", "answer": "bird"}, "which does not exist"),
     ],
 )
 def test_imported_answers_about_nothing_are_named(
@@ -198,4 +201,4 @@ def test_imported_answers_about_nothing_are_named(
     """The server refuses them; a file may hold anything."""
     records.annotate(Annotation(person="Ann", **given))
     with pytest.raises(InputError, match=words):
-        people_say(records, Run(folder))
+        read_votes(records, RunFolder(folder))

@@ -11,14 +11,14 @@ import pytest
 
 from errata.core import InputError, State
 from errata.defuse import stages as runs
-from errata.defuse.stages import Run, is_run
+from errata.defuse.stages import RunFolder, is_run
 
 FACTS: dict[str, Any] = {"settings": {"epochs": 3, "strengths": (0.1, 1.0)}, "class_names": ["a", "b"], "model": "abc"}
 STATE = State("vae", {"latent": 2}, {"w": np.arange(6, dtype=np.float32).reshape(2, 3), "none": np.zeros((0, 4))})
 
 
-def begun(tmp_path: Path) -> Run:
-    return Run.begin(tmp_path / "deep" / "run", FACTS)
+def begun(tmp_path: Path) -> RunFolder:
+    return RunFolder.create_or_open(tmp_path / "deep" / "run", FACTS)
 
 
 def test_a_run_is_begun_and_opened_again_with_the_same_facts(tmp_path):
@@ -31,53 +31,53 @@ def test_a_run_is_begun_and_opened_again_with_the_same_facts(tmp_path):
     assert again.about["settings"]["strengths"] == [0.1, 1.0]
     assert is_run(run.folder)
     assert not is_run(tmp_path)
-    assert Run(run.folder).about == again.about
+    assert RunFolder(run.folder).about == again.about
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"settings": {"epochs": 4, "strengths": (0.1, 1.0)}}, "was begun with settings.epochs = 3, and now it is 4"),
+        ({"settings": {"epochs": 4, "strengths": (0.1, 1.0)}}, "was created with settings.epochs = 3, and now it is 4"),
         ({"settings": {"epochs": 3, "strengths": (0.1,)}}, r"settings.strengths = \[0.1, 1.0\], and now it is \[0.1\]"),
         ({"settings": {"epochs": 3}}, r"settings.strengths = \[0.1, 1.0\], and now it is 'nothing'"),
         ({"settings": {**FACTS["settings"], "new": None}}, "settings.new = 'nothing', and now it is None"),
-        ({"model": "xyz"}, "was begun with model = 'abc', and now it is 'xyz'"),
-        ({"more": 1}, "was begun with more = None, and now it is 1"),
+        ({"model": "xyz"}, "was created with model = 'abc', and now it is 'xyz'"),
+        ({"more": 1}, "was created with more = None, and now it is 1"),
     ],
 )
 def test_other_facts_are_refused_and_named(change, words, tmp_path):
     begun(tmp_path)
     with pytest.raises(InputError, match=words + "; name another folder"):
-        Run.begin(tmp_path / "deep" / "run", {**FACTS, **change})
+        RunFolder.create_or_open(tmp_path / "deep" / "run", {**FACTS, **change})
     assert begun(tmp_path).about["model"] == "abc"
 
 
 def test_later_facts_may_change_and_the_last_stay(tmp_path):
     folder = tmp_path / "run"
-    assert Run.begin(folder, FACTS, {"rho": (0.5,)}).about["rho"] == [0.5]
+    assert RunFolder.create_or_open(folder, FACTS, {"rho": (0.5,)}).about["rho"] == [0.5]
     before = (folder / runs.ABOUT).stat().st_mtime_ns
-    Run.begin(folder, FACTS, {"rho": (0.5,)})
+    RunFolder.create_or_open(folder, FACTS, {"rho": (0.5,)})
     assert (folder / runs.ABOUT).stat().st_mtime_ns == before  # nothing new, nothing written
-    assert Run.begin(folder, FACTS, {"rho": (0.4,)}).about["rho"] == [0.4]
-    assert Run(folder).about == {"schema": runs.SCHEMA, **json.loads(json.dumps(FACTS)), "rho": [0.4]}
-    with pytest.raises(InputError, match="was begun with model"):
-        Run.begin(folder, {**FACTS, "model": "xyz"}, {"rho": (0.3,)})
-    assert Run(folder).about["rho"] == [0.4]
+    assert RunFolder.create_or_open(folder, FACTS, {"rho": (0.4,)}).about["rho"] == [0.4]
+    assert RunFolder(folder).about == {"schema": runs.SCHEMA, **json.loads(json.dumps(FACTS)), "rho": [0.4]}
+    with pytest.raises(InputError, match="was created with model"):
+        RunFolder.create_or_open(folder, {**FACTS, "model": "xyz"}, {"rho": (0.3,)})
+    assert RunFolder(folder).about["rho"] == [0.4]
 
 
 def test_a_folder_of_something_else_is_not_written_to(tmp_path):
     (tmp_path / "mine").mkdir()
     with pytest.raises(InputError, match="exists already; name another output"):
-        Run.begin(tmp_path / "mine", FACTS)
-    with pytest.raises(InputError, match="is no folder that `errata defuse` began"):
-        Run(tmp_path / "mine")
+        RunFolder.create_or_open(tmp_path / "mine", FACTS)
+    with pytest.raises(InputError, match="is not a folder of `errata defuse`; name one"):
+        RunFolder(tmp_path / "mine")
     assert list((tmp_path / "mine").iterdir()) == []
 
 
 def test_a_folder_of_another_version_is_refused(tmp_path):
     run = begun(tmp_path)
     (run.folder / runs.ABOUT).write_text(json.dumps({"schema": "errata.defuse/0"}))
-    with pytest.raises(InputError, match=r"was written by another version \('errata.defuse/0'\); begin anew"):
+    with pytest.raises(InputError, match=r"by another version \('errata.defuse/0'\); start in another folder"):
         begun(tmp_path)
 
 
@@ -105,11 +105,11 @@ def test_a_stage_that_was_not_finished_is_not_there(tmp_path, monkeypatch):
     """Killed between the arrays and the word that they are whole."""
     run = begun(tmp_path)
 
-    def killed(path: Path, told: Any) -> None:
+    def killed(run: RunFolder, name: str, value: Any) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(runs, "_write", killed)
+        patched.setattr(RunFolder, "write", killed)
         with pytest.raises(KeyboardInterrupt):
             run.save("vae", STATE)
     assert (run.folder / "vae.safetensors").is_file()
@@ -142,7 +142,7 @@ def test_a_damaged_word_is_named(damage, tmp_path):
     run = begun(tmp_path)
     run.save("vae", STATE)
     (run.folder / "vae.json").write_bytes(damage)
-    with pytest.raises(InputError, match=r"vae.json` cannot be read \(.*\); put it back, or begin another"):
+    with pytest.raises(InputError, match=r"vae.json` cannot be read \(.*\); restore it, or start in another folder"):
         run.load("vae")
     with pytest.raises(InputError, match="remove it to do that again"):
         run.read("vae")
@@ -157,7 +157,7 @@ def test_damaged_arrays_are_named(kept, tmp_path):
     path.unlink()
     if kept is not None:
         path.write_bytes(whole[:kept])
-    with pytest.raises(InputError, match=r"vae.safetensors` cannot be read \(.*\); put it back, or begin another"):
+    with pytest.raises(InputError, match=r"vae.safetensors` cannot be read \(.*\); restore it, or start"):
         run.load("vae")
 
 
@@ -166,12 +166,12 @@ def test_a_word_that_says_too_little_is_named(text, tmp_path):
     run = begun(tmp_path)
     run.save("vae", STATE)
     (run.folder / "vae.json").write_text(text)
-    with pytest.raises(InputError, match=r"cannot be read .* put it back, or begin another"):
+    with pytest.raises(InputError, match=r"cannot be read .* restore it, or start in another folder"):
         run.load("vae")
 
 
 def test_pictures_and_texts_are_kept(tmp_path):
     run = begun(tmp_path)
-    run.picture("a.png", b"\x89PNG")
-    assert run.text("a.html", "Straße").read_text(encoding="utf-8") == "Straße"
+    run.write_bytes("a.png", b"\x89PNG")
+    assert run.write_text("a.html", "Straße").read_text(encoding="utf-8") == "Straße"
     assert (run.folder / "a.png").read_bytes() == b"\x89PNG"

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from errata.core import InputError
-from errata.defuse import Settings
+from errata.defuse import DefuseSettings
 from errata.defuse.sweep import STRENGTHS, Candidate, Validated, choose, eligible, preference, sweep
-from errata.train import Tuned
+from errata.train import TuningEpoch
 
 BEFORE = Validated(0.9, 900)  # with a standard error of .01
 
@@ -66,7 +66,7 @@ def test_equals_are_settled(told, chosen):
 def test_an_epoch_is_preferred_as_a_strength_is_chosen():
     """Harmless ones by what they learnt of the regions, others by validation alone; or all by it, as published."""
     told = [(0.8901, 0.6), (0.8899, 0.9), (0.95, 0.5), (0.7, 1.0)]
-    epochs = [Tuned(j, 1.0, *one) for j, one in enumerate(told)]
+    epochs = [TuningEpoch(j, 1.0, *one) for j, one in enumerate(told)]
     for selection, order in (("no-harm", [0, 2, 1, 3]), ("validation", [2, 0, 1, 3])):
         prefer = preference(BEFORE, selection)
         assert [one.number for one in sorted(epochs, key=prefer, reverse=True)] == order
@@ -82,7 +82,7 @@ class Net:
 
 
 def tuner(table: dict[float, tuple[float, float]]) -> Callable[[float], Any]:
-    return lambda strength: (Net(strength), [Tuned(0, 1.0, *table[strength])])
+    return lambda strength: (Net(strength), [TuningEpoch(0, 1.0, *table[strength])])
 
 
 @pytest.mark.parametrize(("selection", "chosen"), [("no-harm", 1), ("validation", 3)])
@@ -91,7 +91,7 @@ def test_a_sweep_keeps_the_model_that_is_chosen(selection, chosen):
     shares: list[float] = []
     visited: list[tuple[float, float]] = []
     found = sweep(
-        tuner(table), list(table), BEFORE, selection=selection, progress=shares.append,
+        tuner(table), list(table), BEFORE, selection=selection, progress=lambda stage, share: shares.append(share),
         visit=lambda candidate, model: visited.append((candidate.strength, model.strength)),  # type: ignore[arg-type]
     )  # fmt: skip
     assert found.chosen == chosen
@@ -105,7 +105,12 @@ def test_a_sweep_keeps_the_model_that_is_chosen(selection, chosen):
 
 
 def test_a_candidate_is_its_best_epoch_of_equal_ones_the_last():
-    history = [Tuned(0, 1.0, 0.8, 0.1), Tuned(1, 0.5, 0.9, 0.3), Tuned(2, 0.4, 0.9, 0.3), Tuned(3, 0.3, 0.7, 0.9)]
+    history = [
+        TuningEpoch(0, 1.0, 0.8, 0.1),
+        TuningEpoch(1, 0.5, 0.9, 0.3),
+        TuningEpoch(2, 0.4, 0.9, 0.3),
+        TuningEpoch(3, 0.3, 0.7, 0.9),
+    ]
     found = sweep(lambda strength: (Net(strength), history), [1.0], BEFORE)
     assert found.candidates == (Candidate(1.0, 2, 0.9, 0.3),)
 
@@ -128,7 +133,7 @@ def test_models_that_fell_behind_are_let_go():
         net = Net(strength)
         alive.append(weakref.ref(net))
         assert sum(one() is not None for one in alive) <= 3  # the best so far, the last, and this one
-        return net, [Tuned(0, 1.0, strength / 100, 0.5)]
+        return net, [TuningEpoch(0, 1.0, strength / 100, 0.5)]
 
     assert sweep(tune, range(1, 20), BEFORE, selection="validation").chosen == 18  # type: ignore[arg-type]
 
@@ -147,16 +152,16 @@ def test_no_strength_is_refused():
         ({"shown": 0}, "`shown` must be a whole number, at least 1; got 0"),
         ({"testing": 0}, "`testing` must be a whole number, at least 1"),
         ({"rho": 1.0}, r"`rho` must be a finite number, in \[0, 1\); got 1.0"),
-        ({"selection": "best"}, "`selection` is `no-harm` or `validation`; got 'best'"),
+        ({"selection": "best"}, "`selection` must be `no-harm` or `validation`; got 'best'"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(more, words):
     with pytest.raises(InputError, match=words):
-        Settings(**more)
+        DefuseSettings(**more)
 
 
 def test_the_published_settings_are_those_of_the_paper():
-    paper = Settings.as_published(seed=3)
+    paper = DefuseSettings.as_published(seed=3)
     assert (paper.a, paper.b, paper.scale, paper.centred) == (50, 50, 1, False)
     assert (paper.beta, paper.epochs, paper.batch, paper.latent) == (4, 800, 2048, 10)
     assert (paper.q, paper.cap, paper.most, paper.components, paper.least) == (500, 100, 50_000, 100, 0.01)

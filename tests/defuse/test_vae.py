@@ -12,8 +12,18 @@ import torch
 from torch import nn
 
 from errata.core import InputError, State
-from errata.defuse.vae import Architecture, Vae, divergence, drawn, encoded, fitting, lower_bound, new_vae, published
-from errata.defuse.vae_training import fit_vae
+from errata.defuse.vae import (
+    Architecture,
+    Vae,
+    decode_codes,
+    divergence,
+    encode_images,
+    fit_vae,
+    fitting_architecture,
+    lower_bound,
+    new_vae,
+    published_architecture,
+)
 from errata.tensors import state_fingerprint
 
 TINY = Architecture(8, 8, 1, latent=2, channels=4, hidden=16, down=1, up=2)
@@ -47,7 +57,7 @@ def test_the_divergence_from_the_prior_by_hand():
 def test_a_pixels_surprise_by_hand(likelihood, expected):
     """White, black and grey where the decoder's mean is .75."""
     vae = new_vae(Architecture(1, 3, 1, likelihood=likelihood, sigma=0.1, down=1, up=1))
-    found = vae._surprise(torch.tensor([[[[1.0, 0.0, 0.5]]]]), torch.full((1, 1, 1, 3), math.log(3)))
+    found = vae._pixel_losses(torch.tensor([[[[1.0, 0.0, 0.5]]]]), torch.full((1, 1, 1, 3), math.log(3)))
     assert found.flatten().tolist() == pytest.approx(expected, rel=1e-5)
 
 
@@ -112,7 +122,7 @@ def test_the_lower_bound_of_pictures_is_the_mean_of_its_terms():
     [("mnist", (28, 28, 1), 10, 32, 3, 4), ("svhn", (32, 32, 3), 10, 64, 3, 4), ("signs", (64, 64, 3), 15, 64, 4, 5)],
 )
 def test_the_published_architectures(name, size, latent, channels, down, up):
-    vae = new_vae(published(name, *size))
+    vae = new_vae(published_architecture(name, *size))
     convolutions = [layer for layer in vae.encoder if isinstance(layer, nn.Conv2d)]
     transposed = [layer for layer in vae.decoder if isinstance(layer, nn.ConvTranspose2d)]
     assert (len(convolutions), len(transposed)) == (down, up)
@@ -125,37 +135,37 @@ def test_the_published_architectures(name, size, latent, channels, down, up):
 
 @pytest.mark.parametrize(("name", "size"), [("mnist", (28, 28, 1)), ("svhn", (32, 32, 3))])
 def test_what_fits_is_what_was_published(name, size):
-    assert fitting(*size) == published(name, *size)
+    assert fitting_architecture(*size) == published_architecture(name, *size)
 
 
 def test_what_was_never_published_is_named():
     with pytest.raises(InputError, match="no published architecture 'cifar'; there are mnist, svhn, signs"):
-        published("cifar", 32, 32, 3)
+        published_architecture("cifar", 32, 32, 3)
 
 
 @pytest.mark.parametrize("size", [(28, 28, 1), (33, 47, 1), (64, 64, 3), (3, 5, 1), (1, 1, 3)])
 def test_pictures_of_any_size_come_back_in_that_size(size):
-    vae, images = new_vae(fitting(*size, latent=3)), np.zeros((2, *size), np.uint8)
-    codes = encoded(vae, images)
+    vae, images = new_vae(fitting_architecture(*size, latent=3)), np.zeros((2, *size), np.uint8)
+    codes = encode_images(vae, images)
     assert codes.shape == (2, 3)
     assert codes.dtype == np.float32
-    assert drawn(vae, codes).shape == images.shape
-    assert drawn(vae, codes).dtype == np.uint8
+    assert decode_codes(vae, codes).shape == images.shape
+    assert decode_codes(vae, codes).dtype == np.uint8
     assert math.isfinite(lower_bound(vae, images)["elbo"])
 
 
 def test_batches_do_not_matter_and_nothing_is_nothing():
     vae, images = new_vae(TINY), bars(7)
-    codes = encoded(vae, images)
-    np.testing.assert_allclose(encoded(vae, images[..., 0], batch=3), codes, atol=1e-6)  # grey, without its channel
-    assert np.abs(drawn(vae, codes, batch=2).astype(int) - drawn(vae, codes)).max() <= 1
-    assert drawn(vae, encoded(vae, images[:0])).shape == (0, 8, 8, 1)
+    codes = encode_images(vae, images)
+    np.testing.assert_allclose(encode_images(vae, images[..., 0], batch=3), codes, atol=1e-6)  # grey
+    assert np.abs(decode_codes(vae, codes, batch=2).astype(int) - decode_codes(vae, codes)).max() <= 1
+    assert decode_codes(vae, encode_images(vae, images[:0])).shape == (0, 8, 8, 1)
 
 
 @pytest.mark.parametrize("shape", [(2, 9, 8, 1), (2, 8, 8, 3)])
 def test_a_picture_of_another_size_is_refused(shape):
-    with pytest.raises(InputError, match=r"takes pictures of \(1, 8, 8\): channels, height, width; got"):
-        encoded(new_vae(TINY), np.zeros(shape, np.uint8))
+    with pytest.raises(InputError, match=r"takes images of \(1, 8, 8\): channels, height, width; got"):
+        encode_images(new_vae(TINY), np.zeros(shape, np.uint8))
 
 
 @pytest.mark.parametrize(
@@ -163,9 +173,9 @@ def test_a_picture_of_another_size_is_refused(shape):
     [
         ({"latent": 0}, "`latent` of the VAE must be at least 1; got 0"),
         ({"down": -1}, "`down` of the VAE must be at least 1"),
-        ({"likelihood": "poisson"}, "bernoulli or gaussian, with `sigma` > 0; got poisson"),
-        ({"sigma": 0.0}, "with `sigma` > 0"),
-        ({"sigma": math.nan}, "with `sigma` > 0"),
+        ({"likelihood": "poisson"}, "must be bernoulli or gaussian and `sigma` above 0; got poisson"),
+        ({"sigma": 0.0}, "and `sigma` above 0; got bernoulli, 0.0"),
+        ({"sigma": math.nan}, "and `sigma` above 0"),
     ],
 )
 def test_an_architecture_that_cannot_be_is_refused(more: dict[str, Any], words: str):
@@ -176,8 +186,8 @@ def test_an_architecture_that_cannot_be_is_refused(more: dict[str, Any], words: 
 def test_what_is_kept_draws_the_same_pictures():
     vae = new_vae(TINY, seed=5)
     again, codes = Vae.from_state(vae.to_state()), np.random.default_rng(0).normal(size=(9, 2))
-    np.testing.assert_array_equal(drawn(again, codes), drawn(vae, codes))
-    np.testing.assert_array_equal(encoded(again, bars(5)), encoded(vae, bars(5)))
+    np.testing.assert_array_equal(decode_codes(again, codes), decode_codes(vae, codes))
+    np.testing.assert_array_equal(encode_images(again, bars(5)), encode_images(vae, bars(5)))
     assert again.architecture == TINY
 
 
@@ -202,6 +212,7 @@ class Slope(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
+        self.architecture = TINY
         self.p, self.counted = nn.Parameter(torch.zeros(())), []  # type: nn.Parameter, list[float]
         self.p.register_hook(lambda grad: self.counted.append(float(grad)))
 
@@ -220,14 +231,14 @@ class Slope(nn.Module):
 def test_kl_counts_more_with_every_step_until_it_counts_in_full(beta, anneal, counted, shares):
     """Two steps an epoch, three epochs."""
     model = Slope()
-    history = fit_vae(model, bars(10), latent=2, epochs=3, batch=5, beta=beta, anneal=anneal)
+    history = fit_vae(model, bars(10), epochs=3, batch=5, beta=beta, anneal=anneal)
     assert model.counted == pytest.approx(counted)
     assert [epoch.share for epoch in history] == pytest.approx(shares)
 
 
 def trained(seed: int) -> Vae:
     vae = new_vae(TINY, seed=1)
-    fit_vae(vae, bars(), latent=2, epochs=2, batch=16, seed=seed)
+    fit_vae(vae, bars(), epochs=2, batch=16, seed=seed)
     return vae
 
 
@@ -240,22 +251,32 @@ def test_a_seed_decides_and_the_global_chance_is_left_alone():
 
 
 def test_a_vae_learns_a_toy_set():
-    vae, images, seen = new_vae(TINY), bars(128), []
+    vae, images = new_vae(TINY), bars(128)
+    shares: list[float] = []
     before = lower_bound(vae, bars(50, seed=1))["elbo"]
-    history = fit_vae(vae, images, latent=2, epochs=40, batch=32, lr=5e-3, beta=0.5, anneal=20, progress=seen.append)
+    history = fit_vae(
+        vae,
+        images,
+        epochs=40,
+        batch=32,
+        lr=5e-3,
+        beta=0.5,
+        anneal=20,
+        progress=lambda stage, share: shares.append(share),
+    )
     losses = [epoch.reconstruction + epoch.kl for epoch in history]
-    assert tuple(seen) == history
+    assert shares == [(number + 1) / 40 for number in range(40)]
     assert [epoch.number for epoch in history] == list(range(40))
     assert losses[-1] < 0.7 * losses[0]
     assert lower_bound(vae, bars(50, seed=1))["elbo"] > before + 10  # nats, on pictures it did not see
-    error = np.abs(drawn(vae, encoded(vae, images)).astype(float) - images).mean()
+    error = np.abs(decode_codes(vae, encode_images(vae, images)).astype(float) - images).mean()
     assert error < 0.5 * np.abs(images - images.mean(axis=0)).mean()  # half of what one picture for all would leave
 
 
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"epochs": 0}, "2 pictures, 1 epoch and batches of 2; got 64, 0, 2048"),
+        ({"epochs": 0}, "2 images, 1 epoch and batches of 2; got 64, 0, 2048"),
         ({"batch": 1}, "batches of 2; got 64, 1, 1"),
         ({"beta": -1.0}, "`beta` and `anneal` must not be negative; got -1.0 and 500"),
         ({"beta": math.nan}, "`beta` and `anneal` must not be negative"),
@@ -264,15 +285,15 @@ def test_a_vae_learns_a_toy_set():
 )
 def test_training_that_cannot_be_is_refused(more, words):
     with pytest.raises(InputError, match=words):
-        fit_vae(new_vae(TINY), bars(), **{"latent": 2, "epochs": 1, **more})
-    with pytest.raises(InputError, match="2 pictures, 1 epoch and batches of 2; got 1, 1, 2048"):
-        fit_vae(new_vae(TINY), bars(1), latent=2, epochs=1)
+        fit_vae(new_vae(TINY), bars(), **{"epochs": 1, **more})
+    with pytest.raises(InputError, match="2 images, 1 epoch and batches of 2; got 1, 1, 2048"):
+        fit_vae(new_vae(TINY), bars(1), epochs=1)
 
 
 def test_a_loss_that_runs_away_is_told_and_so_are_pictures_that_are_none():
-    with pytest.raises(InputError, match=r"the VAE's loss is .* in epoch .*; use a smaller `lr`"):
-        fit_vae(new_vae(TINY), bars(), latent=2, epochs=5, batch=16, lr=1e20)
+    with pytest.raises(InputError, match=r"the VAE's loss in epoch .* is .* steps; use a smaller `lr`"):
+        fit_vae(new_vae(TINY), bars(), epochs=5, batch=16, lr=1e20)
     with pytest.raises(InputError, match=r"must be bytes .* channels last; got float64 \(4, 8, 8, 1\)"):
-        fit_vae(new_vae(TINY), np.zeros((4, 8, 8)), latent=2, epochs=1)
+        fit_vae(new_vae(TINY), np.zeros((4, 8, 8)), epochs=1)
     with pytest.raises(InputError, match=r"channels last; got uint8 \(4, 3, 8, 8\)"):
-        encoded(new_vae(TINY), np.zeros((4, 3, 8, 8), np.uint8))
+        encode_images(new_vae(TINY), np.zeros((4, 3, 8, 8), np.uint8))

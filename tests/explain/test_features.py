@@ -22,8 +22,8 @@ from errata.core.progress import silent  # noqa: E402
 from errata.explain import explain  # noqa: E402
 from errata.explain.thumbnails import PX as LARGEST  # noqa: E402
 from errata.explain.thumbnails import address, overlaid, overlay, upsampled  # noqa: E402
-from errata.tensors import Ball, Lens  # noqa: E402
-from errata.train import fit_robust, prepared, scaled  # noqa: E402
+from errata.tensors import Attribution, Ball  # noqa: E402
+from errata.train import fit_robust, normalise_bytes, normalise_pixels  # noqa: E402
 
 torch.set_num_threads(1)
 PX, PATCH, D = 16, 4, 16
@@ -95,7 +95,7 @@ def study() -> Study:
     fit_robust(model, images, labels, radius=0.5, steps=3, epochs=5, batch=50, lr=1e-2)
     images, labels, patch = pictures(N, 1, (0.4, 0.4))
     wrong = np.random.default_rng(5).random(N) < np.where((labels == 1) & patch, 0.85, 0.05)
-    loader = [(prepared(torch.from_numpy(images[i : i + 100])), labels[i : i + 100]) for i in range(0, N, 100)]
+    loader = [(normalise_bytes(torch.from_numpy(images[i : i + 100])), labels[i : i + 100]) for i in range(0, N, 100)]
     evaluation = errata.Evaluation(labels=labels, predictions=np.where(wrong, 1 - labels, labels))
     evaluation = errata.inputs.add_features(evaluation, model, loader, progress=silent)
     return Study(images, patch, model, errata.audit(evaluation, methods=["barlow"]))
@@ -103,7 +103,7 @@ def study() -> Study:
 
 @pytest.fixture(scope="module")
 def pictured(study: Study) -> Audit:
-    return errata.explain.picture_features(study.audit, study.model, study.images, prepare=scaled, steps=30)
+    return errata.explain.picture_features(study.audit, study.model, study.images, prepare=normalise_pixels, steps=30)
 
 
 def features_of(found: Slice) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def test_the_planted_feature_is_the_first_split(study):
 
 def test_its_heat_map_covers_the_patch(study):
     """A quarter of the maps sees the patch, and holds most of the heat; without the patch there is next to none."""
-    lens = Lens(study.model, prepare=scaled)
+    lens = Attribution(study.model, prepare=normalise_pixels)
     heat = lens.heat(study.images[study.rows(True)[:100]], study.root)
     assert heat.shape == (100, 4, 4)
     assert heat[:, :2, :2].sum() > 0.7 * heat.sum()
@@ -134,7 +134,7 @@ def test_its_heat_map_covers_the_patch(study):
 
 
 def test_its_attack_raises_it(study):
-    lens, rows = Lens(study.model, prepare=scaled), study.rows(True)[:100]
+    lens, rows = Attribution(study.model, prepare=normalise_pixels), study.rows(True)[:100]
     found, before, after, gone = lens.attack(study.images[rows], study.root, Ball(0.5, 20))
     assert (after > before).mean() > 0.9
     assert after.mean() > 1.3 * before.mean()
@@ -173,7 +173,7 @@ def test_pictures_outlive_the_model(pictured, tmp_path):
 
 def test_settings_are_heard_and_asking_again_replaces(study, pictured):
     again = errata.explain.picture_features(
-        pictured, study.model, study.images, prepare=scaled, radius=0.3, step=0.2, steps=2
+        pictured, study.model, study.images, prepare=normalise_pixels, radius=0.3, step=0.2, steps=2
     )
     data = features_of(again.slices[0])
     assert (data["radius"], data["step"], data["steps"]) == (0.3, 0.2, 2)
@@ -187,10 +187,12 @@ def test_explaining_again_keeps_the_pictures(pictured):
 
 
 def test_the_pictures_of_a_feature_are_taken_once(study, monkeypatch):
-    attacked, true = [], Lens.attack
-    monkeypatch.setattr(Lens, "attack", lambda self, x, unit, ball: attacked.append(unit) or true(self, x, unit, ball))
+    attacked, true = [], Attribution.attack
+    monkeypatch.setattr(
+        Attribution, "attack", lambda self, x, unit, ball: attacked.append(unit) or true(self, x, unit, ball)
+    )
     twice = replace(study.audit, slices=(study.first, replace(study.first, id="s9")))
-    errata.explain.picture_features(twice, study.model, study.images, prepare=scaled, steps=1)
+    errata.explain.picture_features(twice, study.model, study.images, prepare=normalise_pixels, steps=1)
     assert len(attacked) == len(set(attacked)) == len({one["feature"] for one in study.first.rule["conditions"]})
 
 
@@ -201,9 +203,9 @@ def test_slices_without_a_path_stay_as_they_are(study):
     evaluation = study.audit.evaluation.with_representation("other", np.zeros((N, D)))
     both = replace(study.audit, evaluation=evaluation, slices=(study.first, replace(study.first, rule=other)))
     with pytest.raises(InputError, match="paths were found in other and robust; name the one"):
-        errata.explain.picture_features(both, study.model, study.images, prepare=scaled)
+        errata.explain.picture_features(both, study.model, study.images, prepare=normalise_pixels)
     done = errata.explain.picture_features(
-        both, study.model, study.images, prepare=scaled, representation="robust", steps=1
+        both, study.model, study.images, prepare=normalise_pixels, representation="robust", steps=1
     )
     assert features_of(done.slices[0])["features"]
     assert done.slices[1] is both.slices[1]
@@ -226,7 +228,7 @@ def test_slices_without_a_path_stay_as_they_are(study):
 def test_bad_input_is_one_sentence(study, change, words):
     images = change.pop("images", lambda images: images)(study.images)
     with pytest.raises(InputError, match=words):
-        errata.explain.picture_features(study.audit, study.model, images, **{"prepare": scaled, **change})
+        errata.explain.picture_features(study.audit, study.model, images, **{"prepare": normalise_pixels, **change})
 
 
 # --- drawing -----------------------------------------------------------------------------------------------------

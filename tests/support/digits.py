@@ -34,14 +34,13 @@ def classifier() -> Any:
     import torch
     from torch import nn
 
-    from errata.train import tune_beside
+    from errata.train import fine_tune
 
     learnt, held, _ = parts()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
-    few = (learnt[0][:2], learnt[1][:2])
-    return tune_beside(model, learnt, few, strength=0.0, validation=held, epochs=6, batch=32, lr=3e-3)[0]
+    return fine_tune(model, learnt, validation=held, epochs=6, batch=32, lr=3e-3)[0]
 
 
 def said(images: np.ndarray) -> np.ndarray:
@@ -54,8 +53,8 @@ def said(images: np.ndarray) -> np.ndarray:
 
 def go_on(folder: Path, **more: Any) -> Any:
     """The run of this folder, as far as it comes."""
-    from errata.defuse import Settings, defuse
+    from errata.defuse import DefuseSettings, defuse
 
     learnt, held, kept = parts()
-    given = {"validation": held, "test": kept, "settings": Settings(**QUICK), **more}
+    given = {"validation": held, "test": kept, "settings": DefuseSettings(**QUICK), **more}
     return defuse(classifier(), learnt, folder, **given)

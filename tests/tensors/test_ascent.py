@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from errata.core import InputError
-from errata.tensors import Ball, ascend, brought_back, distances
+from errata.tensors import Ball, ascend, distances, project_to_ball
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -104,7 +104,7 @@ def test_nothing_is_left_on_the_graph_and_the_start_is_untouched():
 def test_points_inside_are_left_alone():
     start = pixels(3)
     near = (start + 0.01).clamp(0, 1)
-    torch.testing.assert_close(brought_back(near, start, 1.0), near)
+    torch.testing.assert_close(project_to_ball(near, start, 1.0), near)
 
 
 @pytest.mark.parametrize(

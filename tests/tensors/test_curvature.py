@@ -8,7 +8,7 @@ from torch import nn  # noqa: E402  # only once torch is known to be there
 from torch.func import functional_call, hessian  # noqa: E402
 
 from errata.core import InputError  # noqa: E402
-from errata.tensors import MeanHessian, chosen_parameters, evaluating, flat, twice_differentiable  # noqa: E402
+from errata.tensors import MeanHessian, evaluating, flat, select_parameters, twice_differentiable  # noqa: E402
 from support.networks import INPUTS, batches, condition, losses_of, mlp, numerical_hessian, problem  # noqa: E402
 
 torch.set_num_threads(1)
@@ -39,7 +39,7 @@ def test_products_are_those_of_the_hessian(name):
     model, X, y = problem(name)
     before = condition(model)
     with evaluating(model), twice_differentiable(model):
-        parameters = chosen_parameters(model, None)
+        parameters = select_parameters(model, None)
         product = MeanHessian(losses_of(model), parameters, batches(X, y)).product
         found = whole(product, size_of(parameters))
         expected = numerical_hessian(losses_of(model), parameters, X, y)
@@ -52,11 +52,11 @@ def test_products_are_those_of_the_hessian(name):
 def test_single_precision_has_fused_kernels_of_its_own(name):
     model, X, y = problem(name)
     with evaluating(model), twice_differentiable(model):
-        parameters = chosen_parameters(model, None)
+        parameters = select_parameters(model, None)
         v = torch.randn(size_of(parameters), dtype=torch.float64)
         expected = MeanHessian(losses_of(model), parameters, batches(X, y)).product(v)
         model.float()
-        parameters = chosen_parameters(model, None)
+        parameters = select_parameters(model, None)
         found = MeanHessian(losses_of(model), parameters, batches(X.float(), y)).product(v.float())
     assert (found - expected).abs().max() < 1e-5 * expected.abs().max()
 
@@ -65,7 +65,7 @@ def test_single_precision_has_fused_kernels_of_its_own(name):
 def test_of_some_layers_only(layers):
     model, X, y = problem("mlp")
     with evaluating(model), twice_differentiable(model):
-        parameters = chosen_parameters(model, layers)
+        parameters = select_parameters(model, layers)
         found = whole(MeanHessian(losses_of(model), parameters, batches(X, y)).product, size_of(parameters))
         flags = [parameter.requires_grad for parameter in model.parameters()]
 
@@ -85,7 +85,7 @@ def test_of_some_layers_only(layers):
 def test_how_rows_are_put_into_batches_does_not_matter(name):
     model, X, y = problem(name)
     with evaluating(model), twice_differentiable(model):
-        parameters = chosen_parameters(model, None)
+        parameters = select_parameters(model, None)
         v = torch.randn(size_of(parameters), dtype=torch.float64)
         found = [MeanHessian(losses_of(model), parameters, batches(X, y, b)).product(v) for b in (1, 3, 8)]
     for other in found[1:]:
@@ -98,7 +98,7 @@ def test_graphs_are_kept_as_far_as_memory_goes_and_change_nothing(name):
     model, X, y = problem(name)
     forwards, products = {}, {}
     with evaluating(model), twice_differentiable(model):
-        parameters = chosen_parameters(model, None)
+        parameters = select_parameters(model, None)
         vectors = torch.randn(3, size_of(parameters), dtype=torch.float64)
         one = _bytes_of_one_batch(model, parameters, X, y)
         for memory in (0, one - 1, int(2.5 * one), 1 << 30):
@@ -149,7 +149,7 @@ def test_what_was_kept_is_given_back():
         return hidden.sum(dim=1)
 
     with evaluating(model), twice_differentiable(model):
-        parameters = chosen_parameters(model, None)
+        parameters = select_parameters(model, None)
         gc.disable()
         try:
             MeanHessian(losses, parameters, batches(X, y), 0).product(torch.ones(size_of(parameters)).double())
@@ -183,7 +183,7 @@ def test_some_parameters_that_do_not_curve_beside_some_that_do():
         bent = batch[0] @ parameters["bent.weight"].T + parameters["bent.bias"]
         return (bent**2 + batch[0] @ parameters["straight.weight"].T + parameters["straight.bias"])[:, 0]
 
-    parameters = chosen_parameters(model, None)
+    parameters = select_parameters(model, None)
     found = whole(MeanHessian(losses, parameters, batches(X, y)).product, 10)
     ones = torch.cat([X, torch.ones(len(X), 1).double()], dim=1)
     expected = torch.zeros(10, 10, dtype=torch.float64)
@@ -205,7 +205,7 @@ def test_all_is_restored_after_an_error(name):
 
     def run():
         with evaluating(model), twice_differentiable(model):
-            parameters = chosen_parameters(model, None)
+            parameters = select_parameters(model, None)
             assert condition(model) != before
             MeanHessian(losses, parameters, batches(X, y)).product(torch.ones(size_of(parameters)).double())
 
@@ -217,15 +217,15 @@ def test_all_is_restored_after_an_error(name):
 def test_tied_weights_are_one_parameter_whichever_layer_is_named():
     model, _, _ = problem("tied")
     for layers in (None, ["head"], ["embedding"], ["head", "embedding"]):
-        assert list(chosen_parameters(model, layers)) == ["embedding.weight"]
+        assert list(select_parameters(model, layers)) == ["embedding.weight"]
 
 
 def test_layers_that_cannot_be_chosen():
     with pytest.raises(InputError, match="unknown layer `4`; known: 0, 1, 2, 3"):
-        chosen_parameters(mlp(), ["4"])
+        select_parameters(mlp(), ["4"])
     with pytest.raises(InputError, match=r"the layers \['1', '2'\] have no parameters"):
-        chosen_parameters(mlp(), ["1", "2"])
+        select_parameters(mlp(), ["1", "2"])
     with pytest.raises(InputError, match=r"the layers \[\] have no parameters"):
-        chosen_parameters(mlp(), [])
+        select_parameters(mlp(), [])
     with pytest.raises(InputError, match=r"`0.weight` is torch.bfloat16, too coarse.*use model.float\(\)"):
-        chosen_parameters(mlp().bfloat16(), None)
+        select_parameters(mlp().bfloat16(), None)

@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402  # only once torch is known to be there
 
 from errata.core import InputError  # noqa: E402
-from errata.tensors import device_of, moved, state_fingerprint, to_device  # noqa: E402
+from errata.tensors import device_of, on_device, state_fingerprint, to_device  # noqa: E402
 
 torch.set_num_threads(1)
 Pair = namedtuple("Pair", "a b")
@@ -33,17 +33,17 @@ def test_device_of_a_model_comes_from_parameters_or_buffers():
 
 def test_moved_goes_back_home_and_rejects_what_it_cannot_move():
     model = nn.Linear(2, 2)
-    with moved(model, None) as where:
+    with on_device(model, None) as where:
         assert where.type == "cpu"
-    with moved(model, "cpu") as where:
+    with on_device(model, "cpu") as where:
         assert where.type == "cpu"
-    with pytest.raises(InputError, match=r"`device`.*'gpu'"), moved(model, "gpu"):
+    with pytest.raises(InputError, match=r"`device`.*'gpu'"), on_device(model, "gpu"):
         pass
     if not torch.cuda.is_available():
-        with pytest.raises(InputError, match="no GPU here"), moved(model, "cuda"):
+        with pytest.raises(InputError, match="no GPU here"), on_device(model, "cuda"):
             pass
     spread = nn.Sequential(nn.Linear(1, 1), nn.Linear(1, 1, device="meta"))
-    with pytest.raises(InputError, match="spread over 2 devices"), moved(spread, "cpu"):
+    with pytest.raises(InputError, match="spread over 2 devices"), on_device(spread, "cpu"):
         pass
 
 

@@ -8,7 +8,7 @@ from torch import nn  # noqa: E402  # only once torch is known to be there
 from torch.func import functional_call  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
-from errata.tensors import RowProjections, chosen_parameters, evaluating, twice_differentiable  # noqa: E402
+from errata.tensors import RowProjections, evaluating, select_parameters, twice_differentiable  # noqa: E402
 from support.networks import INPUTS, batches, condition, losses_of, problem, row_gradients  # noqa: E402
 
 torch.set_num_threads(1)
@@ -38,7 +38,7 @@ def test_both_ways_equal_the_gradients_of_single_rows(name, route):
     model, X, y = problem(name)
     before = condition(model)
     with evaluating(model), twice_differentiable(model):
-        parameters = chosen_parameters(model, None)
+        parameters = select_parameters(model, None)
         expected = row_gradients(losses_of(model), parameters, X, y) @ directions_for(parameters).T
         memory = MUCH if route == "rows" else rows_at_once(parameters, 1) - 1
         found, taken = projected(losses_of(model), parameters, X, y, memory)
@@ -54,7 +54,7 @@ def test_how_many_rows_are_held_at_once_does_not_matter(count):
     model, X, y = problem("conv")
     held = []
     with evaluating(model), twice_differentiable(model):
-        parameters = chosen_parameters(model, ["0", "4"])
+        parameters = select_parameters(model, ["0", "4"])
         rows = RowProjections(
             losses_of(model), parameters, directions_for(parameters), rows_at_once(parameters, count + 1) - 1
         )
@@ -72,7 +72,7 @@ def test_single_precision():
     model, X, y = problem("conv")
     model, X = model.float(), X.float()
     with evaluating(model), twice_differentiable(model):
-        parameters = chosen_parameters(model, None)
+        parameters = select_parameters(model, None)
         rows = RowProjections(losses_of(model), parameters, directions_for(parameters, torch.float32))
         expected = row_gradients(losses_of(model), parameters, X, y) @ directions_for(parameters, torch.float32).T
         assert rows._at_once == MUCH // (4 * rows._directions.shape[1])
@@ -138,7 +138,7 @@ def test_models_that_cannot_be_vectorised_go_by_weights(case):
     model = build()
     X, y = draw(5), torch.randint(0, 3, (5,))
     losses = losses_of(model)
-    parameters = chosen_parameters(model, None)
+    parameters = select_parameters(model, None)
     directions = directions_for(parameters, torch.float32)
     rows = RowProjections(losses, parameters, directions)
     found = rows.of((X, y), 5)
@@ -155,7 +155,7 @@ def test_rows_that_depend_on_each_other_are_taken_together():
     torch.manual_seed(0)
     model = Together().double().eval()
     X, y = torch.randn(5, 4).double(), torch.randint(0, 3, (5,))
-    losses, parameters = losses_of(model), chosen_parameters(model, None)
+    losses, parameters = losses_of(model), select_parameters(model, None)
     found = RowProjections(losses, parameters, directions_for(parameters)).of((X, y), 5)
     for i in range(5):
         gradient = torch.autograd.grad(losses(parameters, (X, y))[i], list(parameters.values()))
@@ -175,7 +175,7 @@ def test_nests_with_things_that_are_no_rows():
         return F.cross_entropy(logits + len(given["word"]) * given["none"][0], labels, reduction="none")
 
     nest = (({"parts": [X], "by": 2, "scale": shared, "word": "ab", "none": (torch.tensor(0.1),)},), y)
-    parameters = chosen_parameters(model, None)
+    parameters = select_parameters(model, None)
     rows = RowProjections(losses, parameters, directions_for(parameters))
     found = rows.of(nest, 5)
     assert rows.route == "rows"
@@ -190,7 +190,7 @@ def test_nests_with_things_that_are_no_rows():
 def test_rows_without_gradient_are_exactly_zero(memory):
     model, X, y = problem("mlp")
     with evaluating(model), twice_differentiable(model):
-        parameters = chosen_parameters(model, ["3"])
+        parameters = select_parameters(model, ["3"])
         some = torch.arange(len(y)) % 2 == 0
         losses = lambda named, batch: losses_of(model)(named, batch[:2]) * batch[2]  # noqa: E731
         rows = RowProjections(losses, parameters, directions_for(parameters), memory)
@@ -216,7 +216,7 @@ def test_an_error_of_the_model_is_said_and_all_is_restored(memory):
 
     def run():
         with evaluating(model), twice_differentiable(model):
-            parameters = chosen_parameters(model, None)
+            parameters = select_parameters(model, None)
             RowProjections(losses, parameters, directions_for(parameters), memory).of((X, y), len(y))
 
     with pytest.raises(RuntimeError, match="boom"):
@@ -233,7 +233,7 @@ def test_what_was_found_out_with_the_first_batch_is_remembered():
         return losses_of(model)(parameters, batch)
 
     with evaluating(model), twice_differentiable(model):
-        parameters = chosen_parameters(model, None)
+        parameters = select_parameters(model, None)
         rows = RowProjections(losses, parameters, directions_for(parameters))
         for batch in batches(X, y, 2):
             rows.of(batch, 2)

@@ -8,8 +8,18 @@ import torch
 
 from errata.core import InputError
 from errata.tensors import Ball, distances, state_fingerprint
-from errata.train import Epoch, adversarial, fit, fit_robust, network, outputs, prepared, robust_accuracy, scaled
-from errata.train.adversarial import _Adversary, shifted
+from errata.train import (
+    Epoch,
+    adversarial,
+    fit,
+    fit_robust,
+    network,
+    normalise_bytes,
+    normalise_pixels,
+    outputs,
+    robust_accuracy,
+)
+from errata.train.adversarial import _Adversary, shift_randomly
 
 torch.set_num_threads(1)
 PX = 16
@@ -38,7 +48,9 @@ def robust(seed: int = 0, **options: object) -> tuple[torch.nn.Module, tuple[Epo
 
 def test_scaled_is_prepared_in_other_units() -> None:
     images = torch.from_numpy(TRAIN[0][:4])
-    torch.testing.assert_close(scaled(images.permute(0, 3, 1, 2) / 255), prepared(images), atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        normalise_pixels(images.permute(0, 3, 1, 2) / 255), normalise_bytes(images), atol=1e-5, rtol=0
+    )
 
 
 def test_a_robust_network_stands_an_attack_that_a_plain_one_does_not() -> None:
@@ -58,7 +70,7 @@ def test_what_is_learnt_from_lies_in_the_ball_and_is_worse(radius: float) -> Non
     """Lengths are of [0, 1] pixels: four times as long where the network sees them."""
     model = network("small", px=PX, seed=1)
     model.train()
-    x, targets = prepared(torch.from_numpy(TRAIN[0][:40])), torch.from_numpy(TRAIN[1][:40])
+    x, targets = normalise_bytes(torch.from_numpy(TRAIN[0][:40])), torch.from_numpy(TRAIN[1][:40])
     found = _Adversary(model, Ball(radius, 4), 0, 0, False)(x, targets)
     gone = distances(found, x)
     assert float(gone.max()) <= 4 * radius * (1 + 1e-4)
@@ -72,7 +84,7 @@ def test_what_is_learnt_from_lies_in_the_ball_and_is_worse(radius: float) -> Non
 
 def test_the_adversary_follows_its_seed() -> None:
     model = network("small", px=PX, seed=1)
-    x, targets = prepared(torch.from_numpy(TRAIN[0][:8])), torch.from_numpy(TRAIN[1][:8])
+    x, targets = normalise_bytes(torch.from_numpy(TRAIN[0][:8])), torch.from_numpy(TRAIN[1][:8])
     one, same, other = (_Adversary(model, Ball(1.0, 1), seed, 0, False)(x, targets) for seed in (3, 3, 4))
     assert torch.equal(one, same)
     assert not torch.equal(one, other)
@@ -82,7 +94,7 @@ def test_the_attack_leaves_no_trace_in_the_network() -> None:
     model = network("small", px=PX, seed=1)
     model.train()
     before = state_fingerprint(model)
-    x, targets = prepared(torch.from_numpy(TRAIN[0][:40])), torch.from_numpy(TRAIN[1][:40])
+    x, targets = normalise_bytes(torch.from_numpy(TRAIN[0][:40])), torch.from_numpy(TRAIN[1][:40])
     _Adversary(model, Ball(0.5, 2), 0, 0, False)(x, targets)
     assert state_fingerprint(model) == before  # running means too
     assert all(module.training for module in model.modules())
@@ -136,15 +148,19 @@ def test_the_same_seed_gives_the_same_weights() -> None:
 
 def test_progress_hears_both_accuracies_and_few_rows_are_attacked(monkeypatch: pytest.MonkeyPatch) -> None:
     attacked = []
-    monkeypatch.setattr(adversarial, "WATCHED", 20)
+    monkeypatch.setattr(adversarial, "ATTACKED_ROWS", 20)
     true = adversarial.robust_accuracy
     monkeypatch.setattr(
         adversarial, "robust_accuracy", lambda model, images, *rest, **more: attacked.append(len(images))
         or true(model, images, *rest, **more),
     )  # fmt: skip
-    heard: list[Epoch] = []
-    _, history = robust(epochs=2, validation=TEST, progress=heard.append)
-    assert tuple(heard) == history
+    epochs: list[Epoch] = []
+    shares: list[float] = []
+    _, history = robust(
+        epochs=2, validation=TEST, on_epoch=epochs.append, progress=lambda stage, share: shares.append(share)
+    )
+    assert tuple(epochs) == history
+    assert shares == [0.5, 1.0]
     assert [epoch.number for epoch in history] == [0, 1]
     assert attacked == [20, 20]
     assert all(epoch.robust_accuracy is not None for epoch in history)
@@ -153,7 +169,7 @@ def test_progress_hears_both_accuracies_and_few_rows_are_attacked(monkeypatch: p
 
 def test_pictures_are_shifted_by_whole_pixels_and_black_comes_in() -> None:
     images = torch.arange(1, 1 + 6 * 30, dtype=torch.float32).reshape(6, 1, 5, 6)
-    found = shifted(images, 2, torch.Generator().manual_seed(0))
+    found = shift_randomly(images, 2, torch.Generator().manual_seed(0))
     assert found.shape == images.shape
     offsets = set()
     for before, after in zip(images[:, 0], found[:, 0], strict=True):
@@ -166,7 +182,7 @@ def test_pictures_are_shifted_by_whole_pixels_and_black_comes_in() -> None:
 
 def test_flips_mirror_about_half_of_the_pictures() -> None:
     adversary = _Adversary(network("small", px=PX), Ball(0.0, 1), 0, 0, True)
-    x = prepared(torch.from_numpy(TRAIN[0][:100]))
+    x = normalise_bytes(torch.from_numpy(TRAIN[0][:100]))
     found = adversary(x, torch.from_numpy(TRAIN[1][:100]))
     same = (found - x).abs().flatten(1).amax(dim=1) < 1e-4
     mirrored = (found - x.flip(3)).abs().flatten(1).amax(dim=1) < 1e-4
@@ -193,7 +209,7 @@ def test_a_gpu_learns_too() -> None:
     [
         ({"radius": -0.5}, "`radius` must be a length from 0 on"),
         ({"steps": 0}, "`steps` must be at least 1"),
-        ({"shift": 16}, r"`shift` must be from 0 to less than the pictures .* got 16"),
+        ({"shift": 16}, r"`shift` must be at least 0 and less than the width .* got 16"),
         ({"shift": -1}, "got -1"),
         ({"epochs": 0}, "1 epoch"),
         ({"lr": 1e30}, "use a smaller `lr`"),

@@ -8,7 +8,7 @@ import torch
 
 from errata.core import InputError
 from errata.tensors import state_fingerprint
-from errata.train import NETWORKS, Epoch, ResNet18, SmallCNN, fit, network, outputs, prepared
+from errata.train import NETWORKS, Epoch, ResNet18, SmallCNN, fit, network, normalise_bytes, outputs
 
 PX = 16
 
@@ -57,10 +57,10 @@ def test_an_unknown_network_is_named() -> None:
 
 
 def test_pixels_are_spread_around_nothing() -> None:
-    ends = prepared(torch.tensor([[[[0, 128, 255]]]], dtype=torch.uint8))
+    ends = normalise_bytes(torch.tensor([[[[0, 128, 255]]]], dtype=torch.uint8))
     assert ends.shape == (1, 3, 1, 1)
     assert ends.flatten().tolist() == pytest.approx([-2, 4 * 128 / 255 - 2, 2], abs=1e-5)
-    batch = prepared(torch.zeros(2, 4, 4, 3, dtype=torch.uint8))
+    batch = normalise_bytes(torch.zeros(2, 4, 4, 3, dtype=torch.uint8))
     assert batch.is_contiguous(memory_format=torch.channels_last)
 
 
@@ -94,9 +94,11 @@ def test_the_same_seed_gives_the_same_weights() -> None:
 
 
 def test_progress_hears_every_epoch() -> None:
-    heard: list[Epoch] = []
-    _, history = trained(progress=heard.append, validation=None)
-    assert tuple(heard) == history
+    epochs: list[Epoch] = []
+    shares: list[tuple[str, float]] = []
+    _, history = trained(on_epoch=epochs.append, progress=lambda *at: shares.append(at), validation=None)
+    assert tuple(epochs) == history
+    assert shares == [("train", (number + 1) / len(history)) for number in range(len(history))]
     assert history[0].validation_accuracy is None
 
 
@@ -109,7 +111,7 @@ def test_outputs_are_what_a_hook_sees(batch: int) -> None:
     handle = model.head.register_forward_hook(lambda module, given, out: seen.append(given[0]))
     model.eval()
     with torch.no_grad():
-        expected = model(prepared(torch.from_numpy(images))).numpy()
+        expected = model(normalise_bytes(torch.from_numpy(images))).numpy()
     handle.remove()
     model.train()
     logits, penultimate = outputs(model, images, batch=batch)

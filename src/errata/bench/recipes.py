@@ -142,7 +142,7 @@ def train(
         device=device,
         seed=seed,
         validation=(validation.images(px=recipe.px), validation.labels),
-        progress=lambda epoch: progress(STAGE, (epoch.number + 1) / recipe.epochs),
+        progress=lambda _, share: progress(STAGE, share),
     )
     return Trained(model, history, samples)
 

@@ -47,8 +47,10 @@ def serve(
         token = secrets.token_urlsafe(16)
     hosts = None if host in EVERY_ADDRESS else (*LOOPBACK, host.lower())
     if is_run(folder):
+        from ..defuse.server import app_of_folder
+
         with _records(folder, database) as records:
-            _run(_app_of_run(folder, records, hosts=hosts, token=token), host, port, token)
+            _run(app_of_folder(folder, records, hosts=hosts, token=token), host, port, token)
         return
     with progress_bar() as progress:
         audit = workflow.add_map(workflow.load(folder), progress=progress)
@@ -56,16 +58,6 @@ def serve(
     with _records_of_audit(audit, folder, database) as records:
         app = create_app(audit, records, hosts=hosts, token=token, others=compared, questionnaire=questionnaire())
         _run(app, host, port, token)
-
-
-def _app_of_run(folder: Path, records: Any, **access: Any) -> Any:
-    """Return the app in which people label the regions of `errata defuse`."""
-    from ..defuse.judgements import Watched
-    from ..defuse.server import create_app
-
-    load = Watched(folder, records)
-    load()  # a folder that cannot be read is reported before the server starts
-    return create_app(load, records, **access)
 
 
 def questionnaire() -> Any:
@@ -133,12 +125,12 @@ def export_annotations(
 def _records(folder: Path, database: str | None) -> Any:
     """Open the records of an audit, or of a run of Defuse."""
     require("sqlalchemy", "app")
-    from ..defuse.judgements import opened
     from ..defuse.stages import is_run
+    from ..defuse.votes import open_records
     from ..workflow import load
 
     if is_run(folder):
-        return opened(folder, database)
+        return open_records(folder, database)
     return _records_of_audit(load(folder), folder, database)
 
 

@@ -1,18 +1,20 @@
-"""Defuse: from a classifier to regions in which it errs beyond its data, and to a corrected one.
+"""Defuse: from a classifier to regions of generated images that it gets wrong, and to a corrected classifier.
 
-The command and the pages of this room are imported where there is no torch, so what needs it is imported when it is
-asked for.
+By the flow: settings, images (a file of them), search (vae, identify, distil with mixture, regions), labels and votes,
+correction (sweep, novelty), run; then view, pages and server, and the command. The folder of a run is in `stages`.
+
+The command and the pages are imported where there is no torch, so what needs it is imported when it is asked for.
 """
 
 from typing import TYPE_CHECKING, Any
 
 from ..core import require
-from .settings import Settings
+from .settings import DefuseSettings
 
 if TYPE_CHECKING:
     from .run import Defused, defuse
 
-__all__ = ["Defused", "Settings", "defuse"]
+__all__ = ["DefuseSettings", "Defused", "defuse"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""`errata defuse`: from a trained classifier to a corrected one. The same command again goes on where it stopped."""
+"""`errata defuse`: from a trained classifier to a corrected one. The same command again resumes the run."""
 
 from __future__ import annotations
 
@@ -7,124 +7,164 @@ import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
+if TYPE_CHECKING:
+    from .run import Defused
+    from .settings import DefuseSettings
+
 FUNCTION = "MODULE:FUNCTION"
 
 
+Train = Annotated[Path, typer.Argument(metavar="TRAIN", help="Images and labels, .npz or .parquet.")]
+Output = Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="The run; created, or resumed.")]
+Model = Annotated[str, typer.Option(metavar=FUNCTION, help="Makes the classifier; or a network of Errata, by name.")]
+Weights = Annotated[Path | None, typer.Option(metavar="FILE", help="Its weights, .safetensors.")]
+Prepare = Annotated[
+    str | None, typer.Option(metavar=FUNCTION, help="From pixels in [0, 1] to what the classifier takes.")
+]
+Validation = Annotated[Path | None, typer.Option(metavar="FILE", help="Rows that choose the strength.")]
+Test = Annotated[Path | None, typer.Option(metavar="FILE", help="Rows that nothing is chosen by.")]
+Oracle = Annotated[
+    str | None, typer.Option(metavar=FUNCTION, help="Labels images. Default: people do, in `errata serve DIR`.")
+]
+OtherRun = Annotated[Path | None, typer.Option(metavar="DIR", help="Another run, whose generator is reused.")]
+Partly = Annotated[bool, typer.Option("--partly", help="Correct even if some samples have no label.")]
+Published = Annotated[bool, typer.Option("--published", help="The paper's settings instead of the defaults.")]
+Sets = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="One of the settings.")]
+Device = Annotated[str | None, typer.Option(help="Default: a GPU if available.")]
+Database = Annotated[str | None, typer.Option(metavar="URL", help="The database of people's answers. Default: in DIR.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
 def defuse(
-    train: Annotated[Path, typer.Argument(metavar="TRAIN", help="Pictures and labels, .npz or .parquet.")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="The run; begun, or gone on with.")],
-    model: Annotated[str, typer.Option(metavar=FUNCTION, help="Makes the classifier; or the name of one of ours.")],
-    weights: Annotated[Path | None, typer.Option(metavar="FILE", help="Its weights, .safetensors.")] = None,
-    prepare: Annotated[
-        str | None, typer.Option(metavar=FUNCTION, help="From pixels in [0, 1] to what the classifier takes.")
-    ] = None,
-    validation: Annotated[Path | None, typer.Option(metavar="FILE", help="Rows that choose the strength.")] = None,
-    test: Annotated[Path | None, typer.Option(metavar="FILE", help="Rows that nothing is chosen by.")] = None,
-    oracle: Annotated[
-        str | None, typer.Option(metavar=FUNCTION, help="Labels pictures; left out, people do, in `errata serve DIR`.")
-    ] = None,
-    vae: Annotated[Path | None, typer.Option(metavar="DIR", help="Another run, whose generator is used again.")] = None,
-    partly: Annotated[bool, typer.Option("--partly", help="Go on though some samples have no label.")] = False,
-    published: Annotated[bool, typer.Option("--published", help="The paper's settings instead of ours.")] = False,
-    sets: Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="One of the settings.")] = [],
-    device: Annotated[str | None, typer.Option(help="Left out: a GPU where there is one.")] = None,
-    database: Annotated[
-        str | None, typer.Option(metavar="URL", help="Where people's answers are, if not in DIR.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    train: Train,
+    output: Output,
+    model: Model,
+    weights: Weights = None,
+    prepare: Prepare = None,
+    validation: Validation = None,
+    test: Test = None,
+    oracle: Oracle = None,
+    vae: OtherRun = None,
+    partly: Partly = False,
+    published: Published = False,
+    sets: Sets = [],
+    device: Device = None,
+    database: Database = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Find pictures beyond the data that a classifier gets wrong, have them labelled, and correct it."""
+    """Find generated images that a classifier gets wrong, have them labelled, and correct it."""
     from ..core import require
 
     torch = require("torch", "torch")
-    from .. import report
     from ..report.progress_bars import stage_bar
-    from . import defuse as whole
-    from .images import read_pictures
-    from .judgements import stored_votes
+    from .images import read_images
+    from .run import defuse as run_defuse
+    from .votes import stored_votes
 
     settings = _settings(sets, published)
-    images, labels, names = read_pictures(train)
-    classifier, own = _classifier(model, weights, images.shape, int(labels.max()) + 1)
-    others = {name: _like(path, names) for name, path in (("validation", validation), ("test", test))}
-    where = device or ("cuda" if torch.cuda.is_available() else None)
+    images, labels, names = read_images(train)
+    classifier, normalise = _classifier(model, weights, images.shape, int(labels.max()) + 1)
+    if prepare is not None:
+        normalise = _imported(prepare)
+    label = None if oracle is None else _imported(oracle)
+    if device is None and torch.cuda.is_available():
+        device = "cuda"
     with stage_bar() as progress:
-        found = whole(
-            classifier, (images, labels), output, prepare=_function(prepare) if prepare else own,
-            oracle=_function(oracle) if oracle else None, votes=lambda kept: stored_votes(kept, database),
-            partly=partly, settings=settings, vae=_generator(vae), class_names=names, device=where, progress=progress,
-            **others,
-        )  # fmt: skip
+        result = run_defuse(
+            classifier,
+            (images, labels),
+            output,
+            validation=_further_rows(validation, names),
+            test=_further_rows(test, names),
+            prepare=normalise,
+            oracle=label,
+            votes=lambda run: stored_votes(run, database),
+            partly=partly,
+            settings=settings,
+            vae=_saved_vae(vae),
+            class_names=names,
+            device=device,
+            progress=progress,
+        )
+    _print_result(result, as_json)
+
+
+def _print_result(result: Defused, as_json: bool) -> None:
+    from .. import report
+
     if as_json:
-        typer.echo(json.dumps({"stage": found.stage, "words": found.words, "folder": str(found.folder)}))
+        typer.echo(json.dumps({"stage": result.stage, "words": result.words, "folder": str(result.folder)}))
         return
-    typer.echo(f"{found.words[0].upper()}{found.words[1:]}.")
-    if found.comparison is not None:
-        Console(highlight=False).print(report.comparison_table(found.comparison))
-    if found.stage == "to label":
-        typer.echo(f"Label them with `errata serve {output}`, then give this command again: it goes on from here.")
-    typer.echo(str(found.folder / "report.html"))
+    typer.echo(f"{result.words[0].upper()}{result.words[1:]}.")
+    if result.comparison is not None:
+        Console(highlight=False).print(report.comparison_table(result.comparison))
+    if result.stage == "to label":
+        typer.echo(f"Label them with `errata serve {result.folder}`, then give this command again to resume the run.")
+    typer.echo(str(result.folder / "report.html"))
 
 
-def _settings(sets: Iterable[str], published: bool) -> Any:
+def _settings(sets: Iterable[str], published: bool) -> DefuseSettings:
     from ..core import InputError
     from ..core.errors import unknown
-    from .settings import KINDS, Settings, value_of
+    from .settings import KINDS, DefuseSettings, parse_setting
 
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for text in sets:
         key, equals, value = text.partition("=")
         if not equals:
             raise InputError(f"`--set` takes KEY=VALUE; got `{text}`")
         if key not in KINDS:
             raise unknown("setting", key, KINDS)
-        given[key] = value_of(key, value)
-    return Settings.as_published(**given) if published else Settings(**given)
+        values[key] = parse_setting(key, value)
+    if published:
+        return DefuseSettings.as_published(**values)
+    return DefuseSettings(**values)
 
 
 def _classifier(name: str, weights: Path | None, shape: tuple[int, ...], classes: int) -> tuple[Any, Any]:
-    """The network, and how pixels are prepared where it is one of ours."""
+    """The network, and how pixels are normalise_bytes where it is one of ours."""
     from ..core import InputError
-    from ..train import NETWORKS, network, scaled
+    from ..train import NETWORKS, network, normalise_pixels
 
-    if name in NETWORKS:
-        if weights is None:
-            raise InputError(f"`{name}` has no weights; give them with `--weights`")
-        model, own = network(name, px=shape[1], outputs=classes), scaled
+    prepare = None
+    if name not in NETWORKS:
+        model = _imported_network(name)
+    elif weights is None:
+        raise InputError(f"`{name}` has no weights; give them with `--weights`")
     else:
-        model, own = _made(name), None
+        model = network(name, px=shape[1], outputs=classes)
+        prepare = normalise_pixels
     if weights is not None:
-        _load(model, weights)
-    return model, own
+        _load_weights(model, weights)
+    return model, prepare
 
 
-def _made(name: str) -> Any:
-    """MODULE:FUNCTION called; or what it names, where that is a network already."""
+def _imported_network(name: str) -> Any:
+    """The network that MODULE:FUNCTION makes; or that it names, where it is a network itself."""
     from torch import nn
 
     from ..core import InputError
 
-    found = _function(name)
-    try:
-        made = found if isinstance(found, nn.Module) else found()
-    except Exception as error:  # in any of the ways another's code may fail
-        words = _first_line(error)
-        raise InputError(f"`{name}` must make the classifier, called without arguments; it fails ({words})") from error
-    if not isinstance(made, nn.Module):
-        raise InputError(f"`{name}` must make the classifier, a torch.nn.Module; got {type(made).__name__}")
-    return made
+    model = _imported(name)
+    if not isinstance(model, nn.Module):
+        try:
+            model = model()
+        except Exception as error:  # another's code may raise anything
+            words = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+            raise InputError(
+                f"`{name}` must make the classifier, called without arguments; it fails ({words})"
+            ) from error
+    if not isinstance(model, nn.Module):
+        raise InputError(f"`{name}` must make the classifier, a torch.nn.Module; got {type(model).__name__}")
+    return model
 
 
-def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-
-
-def _load(model: Any, weights: Path) -> None:
+def _load_weights(model: Any, weights: Path) -> None:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
@@ -137,21 +177,21 @@ def _load(model: Any, weights: Path) -> None:
         raise InputError(f"`{weights}` does not fit the classifier ({words[:200]})") from error
 
 
-def _generator(folder: Path | None) -> Any:
-    """That of another run, which has come so far."""
+def _saved_vae(folder: Path | None) -> Any:
+    """The VAE of another run."""
     from ..core import InputError
-    from .stages import Run
+    from .stages import RunFolder
     from .vae import Vae
 
     if folder is None:
         return None
-    run = Run(folder)
+    run = RunFolder(folder)
     if not run.has("vae"):
         raise InputError(f"`{folder}` has no VAE yet; let its run train one")
     return Vae.from_state(run.load("vae"))
 
 
-def _function(name: str) -> Any:
+def _imported(name: str) -> Any:
     """MODULE:FUNCTION, from an installed package or the working folder."""
     from ..core import InputError
 
@@ -160,31 +200,31 @@ def _function(name: str) -> Any:
         raise InputError(f"`{name}` must be {FUNCTION}, such as `mine:classifier`")
     sys.path.insert(0, str(Path.cwd()))
     try:
-        found = getattr(importlib.import_module(module), function)
+        value = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
-        raise InputError(f"`{name}` cannot be had ({error})") from error
+        raise InputError(f"cannot import `{name}` ({error})") from error
     finally:
         sys.path.pop(0)
-    if not callable(found):  # an oracle is only called after hours
-        raise InputError(f"`{name}` must be a function; got {type(found).__name__}")
-    return found
+    if not callable(value):  # an oracle is only called after hours
+        raise InputError(f"`{name}` must be a function; got {type(value).__name__}")
+    return value
 
 
-def _like(path: Path | None, names: tuple[str, ...] | None) -> Any:
-    """Rows of a further file, by the class numbers of the first."""
+def _further_rows(path: Path | None, names: tuple[str, ...] | None) -> Any:
+    """Images and classes of a further file, by the class numbers of the training file."""
     import numpy as np
 
     from ..core import InputError
-    from .images import read_pictures
+    from .images import read_images
 
     if path is None:
         return None
-    images, labels, own = read_pictures(path)
+    images, labels, own = read_images(path)
     if (own is None) != (names is None):
         raise InputError(f"`{path}` and the training file must both have class numbers, or both names")
     if own is None or names is None:
         return images, labels
     unknown = sorted(set(own) - set(names))
     if unknown:
-        raise InputError(f"`{path}` has a class {unknown[0]!r} that the training file has not")
-    return images, np.array([names.index(one) for one in own])[labels]
+        raise InputError(f"`{path}` has the class {unknown[0]!r}, which the training file does not have")
+    return images, np.array([names.index(name) for name in own])[labels]

@@ -1,9 +1,9 @@
-"""The second half of a run: labels, a correction at every strength, and what it changed on what was kept apart."""
+"""The second half of a run: labels, a correction at every strength, and what the chosen one changed."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,258 +15,325 @@ from ..core import Array, Comparison, InputError, State
 from ..core.comparison import Group, measure
 from ..core.gaps import wilson
 from ..tensors import state_fingerprint
-from ..train import accuracy_of, tune_beside
-from .identify import Classifier, predicted
-from .judgements import stored_votes
+from ..train import fine_tune, measure_accuracy
+from .identify import Classifier, predict_classes
 from .labels import NONE, Judged, Vote, judge
 from .novelty import novelty
 from .regions import Mistakes, Regions
-from .search import Job, Pictures, checked_set
-from .stages import Run
+from .search import Job, LabelledImages, check_labelled
+from .stages import RunFolder
 from .sweep import Candidate, Sweep, Validated, preference, sweep
-from .vae import Vae, drawn
+from .vae import Vae, decode_codes
+from .view import RETIRED
+from .votes import stored_votes
 
 # (n, h, w, c) bytes -> (n,) classes, -1 for none of the above; or a network that takes what the audited one takes.
 Oracle = Callable[[Array], Array] | nn.Module
-Votes = Callable[[Run], Iterable[Vote]]
+Votes = Callable[[RunFolder], Iterable[Vote]]
 
-HELD_OUT = 0.1  # share of the training pictures that choose the strength where there is no validation
+HELD_OUT = 0.1  # share of the training images that choose the strength where there are no validation rows
 ALPHA = 0.05
-ORACLE = "oracle"
+ORACLE = "oracle"  # the person that an oracle's votes are by
+TEST = "test"  # the group of test rows
 
 
 @dataclass(frozen=True, eq=False)
-class Tested:
-    """Pictures that nothing is chosen by, in groups: the test rows, then every region's own samples."""
+class TestSet:
+    """Images that a correction is measured on: test rows, and every corrected region's own samples."""
+
+    __test__ = False  # for pytest: this is no test
 
     images: Array
     labels: Array
-    groups: Array  # (n,) "test", or the id of a region
+    groups: Array  # (n,) TEST, or the id of a region
 
-    def outcomes(self, job: Job, model: nn.Module) -> Array:
+    def errors(self, job: Job, model: nn.Module) -> Array:
         """(n,) 1 where a model is wrong."""
-        said = predicted(Classifier(model, job.classifier.prepare), self.images, device=job.device)
-        wrong: Array = (said != self.labels).astype(np.int64)
+        predictions = predict_classes(Classifier(model, job.classifier.prepare), self.images, device=job.device)
+        wrong: Array = (predictions != self.labels).astype(np.int64)
         return wrong
 
+    def accuracies(self, wrong: Array) -> dict[str, float | None]:
+        """Accuracy on test rows and on the regions' samples, by errors (n,); None where there are none."""
+        on_test = self.groups == TEST
+        return {"test": _accuracy(wrong[on_test]), "regions": _accuracy(wrong[~on_test])}
 
-def judged(
+
+def _accuracy(wrong: Array) -> float | None:
+    if not len(wrong):
+        return None
+    return float(1 - wrong.mean())
+
+
+def judge_regions(
     job: Job, regions: Regions, samples: tuple[Array, Array], oracle: Oracle | None, votes: Votes | None
 ) -> tuple[Judged, ...]:
-    """By the oracle where there is one, else by what people said."""
-    pictures, predictions = samples
-    if oracle is not None and not job.run.has("votes"):
-        labels = asked(job, oracle, pictures.reshape(-1, *pictures.shape[2:])).reshape(predictions.shape)
+    """By the oracle where there is one, else by people's votes."""
+    images, predictions = samples
+    if oracle is None:
+        read = votes or stored_votes
+        cast = list(read(job.run))
+        for vote in cast:
+            if not NONE <= vote.label < len(job.names):
+                raise InputError(
+                    f"`{vote.person}` gives region `{vote.region}` the class {vote.label}; there are 0 to "
+                    f"{len(job.names) - 1}, and -1 for none of them"
+                )
+        return judge(regions.ids, cast, predictions, job.settings.rho)
+    if not job.run.has("votes"):
+        labels = ask_oracle(job, oracle, images.reshape(-1, *images.shape[2:])).reshape(predictions.shape)
         job.run.write("votes", labels.tolist())
-    said: Iterable[Vote] = []
-    if oracle is not None:
-        told = job.run.read("votes")
-        said = [Vote(regions.ids[j], i, ORACLE, label) for j, row in enumerate(told) for i, label in enumerate(row)]
-    else:
-        said = _known(list((votes or stored_votes)(job.run)), len(job.names))
-    return judge(regions.ids, said, predictions, job.settings.rho)
+    cast = []
+    for id, row in zip(regions.ids, job.run.read("votes"), strict=True):
+        cast += [Vote(id, i, ORACLE, label) for i, label in enumerate(row)]
+    return judge(regions.ids, cast, predictions, job.settings.rho)
 
 
-def _known(said: list[Vote], classes: int) -> list[Vote]:
-    for vote in said:
-        if not NONE <= vote.label < classes:
-            raise InputError(
-                f"`{vote.person}` says class {vote.label} of region `{vote.region}`; there are 0 to {classes - 1}, -1"
-            )
-    return said
-
-
-def asked(job: Job, oracle: Oracle, pictures: Array) -> Array:
-    """An oracle's labels, checked."""
+def ask_oracle(job: Job, oracle: Oracle, images: Array) -> Array:
+    """(n,) an oracle's labels, checked."""
     classes = len(job.names)
     if isinstance(oracle, nn.Module):
-        labels = predicted(Classifier(oracle, job.classifier.prepare), pictures, device=job.device)
+        labels = predict_classes(Classifier(oracle, job.classifier.prepare), images, device=job.device)
     else:
-        labels = np.asarray(oracle(pictures))
-    if labels.shape != (len(pictures),) or labels.dtype.kind not in "iu":
-        raise InputError(f"the oracle must give one class a picture; got {labels.dtype} {labels.shape}")
+        labels = np.asarray(oracle(images))
+    if labels.shape != (len(images),) or labels.dtype.kind not in "iu":
+        raise InputError(f"the oracle must give one class per image; got {labels.dtype} {labels.shape}")
     bad = np.flatnonzero((labels < NONE) | (labels >= classes))
     if len(bad):
         raise InputError(
-            f"the oracle says class {labels[bad[0]]} of picture {bad[0]}; there are 0 to {classes - 1}, -1"
+            f"the oracle gives image {bad[0]} the class {labels[bad[0]]}; there are 0 to {classes - 1}, and -1 for "
+            "none of them"
         )
     return labels.astype(np.int64)
 
 
-def corrected(
+def correct_regions(
     job: Job,
     vae: Vae,
     regions: Regions,
     chosen: Sequence[Judged],
-    validation: Pictures | None,
-    test: Pictures | None,
+    validation: LabelledImages | None,
+    test_set: TestSet,
 ) -> tuple[Sweep, Comparison]:
-    """The sweep over strengths on the regions' tuning samples, and the chosen model on what was kept apart."""
-    which, labels = _places(regions, chosen), np.array([one.label for one in chosen])
-    own = job.drawn(vae, regions, which, job.settings.tuning, "tune"), labels.repeat(job.settings.tuning)
-    apart = tested(job, vae, regions, chosen, test)
-    return swept(job, own, validation, apart, "correct")
+    """Tune on samples of the chosen regions at every strength, and compare the chosen model with the audited one."""
+    images = job.decode_samples(vae, regions, _indices(regions, chosen), job.settings.tuning, "tune")
+    labels = np.array([region.label for region in chosen]).repeat(job.settings.tuning)
+    return _run_sweep(job, (images, labels), validation, test_set, "correct")
 
 
-def tested(job: Job, vae: Vae, regions: Regions, chosen: Sequence[Judged], test: Pictures | None) -> Tested:
+def make_test_set(
+    job: Job, vae: Vae, regions: Regions, chosen: Sequence[Judged], test: LabelledImages | None
+) -> TestSet:
+    """Test rows, then samples of the chosen regions that nothing is trained on or chosen by."""
     count = job.settings.testing
-    samples = job.drawn(vae, regions, _places(regions, chosen), count, "test")
-    labels = np.array([one.label for one in chosen]).repeat(count)
-    groups = np.array([one.id for one in chosen]).repeat(count)
+    images = job.decode_samples(vae, regions, _indices(regions, chosen), count, "test")
+    labels = np.array([region.label for region in chosen]).repeat(count)
+    groups = np.array([region.id for region in chosen]).repeat(count)
     if test is None:
-        return Tested(samples, labels, groups)
-    images, truth = checked_set("test", test)
-    named = np.concatenate([np.full(len(truth), "test"), groups])
-    return Tested(np.concatenate([images, samples]), np.concatenate([truth, labels]), named)
+        return TestSet(images, labels, groups)
+    test_images, test_labels = check_labelled("test", test)
+    return TestSet(
+        images=np.concatenate([test_images, images]),
+        labels=np.concatenate([test_labels, labels]),
+        groups=np.concatenate([np.full(len(test_labels), TEST), groups]),
+    )
 
 
-def _places(regions: Regions, chosen: Sequence[Judged]) -> Array:
-    return np.array([regions.ids.index(one.id) for one in chosen])
+def _indices(regions: Regions, chosen: Sequence[Judged]) -> Array:
+    return np.array([regions.ids.index(region.id) for region in chosen])
 
 
-def swept(
-    job: Job, others: Pictures, validation: Pictures | None, apart: Tested, what: str
+def _run_sweep(
+    job: Job, extra: LabelledImages, validation: LabelledImages | None, test_set: TestSet, stage: str
 ) -> tuple[Sweep, Comparison]:
-    given = job.settings
-    rows, held = (job.images, job.labels), validation
-    if held is None:
-        order = np.random.default_rng([given.seed, 7]).permutation(len(job.images))
+    """A sweep over strengths with `extra` beside the training rows; the chosen model against the audited one."""
+    settings = job.settings
+    model = job.classifier.model
+    prepare = job.classifier.prepare
+    rows = (job.images, job.labels)
+    chooser = validation
+    if chooser is None:
+        order = np.random.default_rng([settings.seed, 7]).permutation(len(job.images))
         few = max(1, round(HELD_OUT * len(order)))
-        held = job.images[order[:few]], job.labels[order[:few]]
+        chooser = job.images[order[:few]], job.labels[order[:few]]
         rows = job.images[order[few:]], job.labels[order[few:]]
-    prepare, before = job.classifier.prepare, apart.outcomes(job, job.classifier.model)
-    audited = Validated(accuracy_of(job.classifier.model, held, prepare=prepare, device=job.device), len(held[1]))
-    prefer = preference(audited, given.selection)
+    before = test_set.errors(job, model)
+    audited = Validated(measure_accuracy(model, chooser, prepare=prepare, device=job.device), len(chooser[1]))
+    prefer = preference(audited, settings.selection)
     curve: list[dict[str, Any]] = []
 
     def tune(strength: float) -> Any:
-        return tune_beside(
-            job.classifier.model, rows, others, strength=strength, validation=held, prepare=prepare,
-            epochs=given.tune_epochs, batch=given.tune_batch, lr=given.tune_lr, device=job.device, seed=given.seed,
-            patience=given.patience, prefer=prefer,
-        )  # fmt: skip
+        return fine_tune(
+            model,
+            rows,
+            extra,
+            strength=strength,
+            validation=chooser,
+            prepare=prepare,
+            epochs=settings.tune_epochs,
+            batch=settings.tune_batch,
+            lr=settings.tune_lr,
+            prefer=prefer,
+            device=job.device,
+            seed=settings.seed,
+        )
 
-    def visit(candidate: Candidate, model: nn.Module) -> None:
-        curve.append({**asdict(candidate), **_rates(apart, apart.outcomes(job, model))})
+    def visit(candidate: Candidate, tuned: nn.Module) -> None:
+        curve.append({**asdict(candidate), **test_set.accuracies(test_set.errors(job, tuned))})
 
-    found = sweep(
-        tune, given.strengths, audited, selection=given.selection, visit=visit,
-        progress=lambda share: job.progress(what, share),
-    )  # fmt: skip
-    after = apart.outcomes(job, found.model)
-    facts = {"curve": curve, "chosen": found.chosen, "selection": found.selection, "before": _rates(apart, before),
-             "validation": {**asdict(audited), "given": validation is not None},
-             "harmed": found.candidates[found.chosen].validation_accuracy < audited.floor}  # fmt: skip
-    return found, compared(job, apart, before, after, facts)
-
-
-def _rates(apart: Tested, wrong: Array) -> dict[str, float | None]:
-    """Accuracy on test rows and on the regions' test samples."""
-    on = apart.groups == "test"
-    return {
-        "test": float(1 - wrong[on].mean()) if on.any() else None,
-        "regions": float(1 - wrong[~on].mean()) if (~on).any() else None,
+    result = sweep(
+        tune,
+        settings.strengths,
+        audited,
+        selection=settings.selection,
+        progress=job.progress,
+        stage=stage,
+        visit=visit,
+    )
+    facts = {
+        "curve": curve,
+        "chosen": result.chosen,
+        "selection": result.selection,
+        "before": test_set.accuracies(before),
+        "validation": {**asdict(audited), "given": validation is not None},
+        "harmed": result.candidates[result.chosen].validation_accuracy < audited.floor,
     }
+    return result, _compare(job, test_set, before, test_set.errors(job, result.model), facts)
 
 
-def compared(job: Job, apart: Tested, before: Array, after: Array, facts: dict[str, Any]) -> Comparison:
-    """Test rows, all regions, and each; intervals hold for all of them at once."""
-    ids = [name for name in dict.fromkeys(apart.groups.tolist()) if name != "test"]
-    kept = job.run.load("samples").facts["names"]
-    inside = {"test": ("test rows", apart.groups == "test"), "regions": ("all regions", apart.groups != "test")}
-    inside |= {id: (kept[id], apart.groups == id) for id in ids}
-    groups = [Group(id, name, "", rows, before, after) for id, (name, rows) in inside.items() if rows.any()]
+def _compare(job: Job, test_set: TestSet, before: Array, after: Array, facts: dict[str, Any]) -> Comparison:
+    """Test rows, all regions, and each region; intervals hold for all of them at once."""
+    names = job.run.load("samples").facts["names"]
+    on_test = test_set.groups == TEST
+    rows = {TEST: ("test rows", on_test), "regions": ("all regions", ~on_test)}
+    for id in dict.fromkeys(test_set.groups[~on_test].tolist()):
+        rows[id] = (names[id], test_set.groups == id)
+    groups = [Group(id, name, "", inside, before, after) for id, (name, inside) in rows.items() if inside.any()]
     changes = tuple(measure(group, None, ALPHA / len(groups)) for group in groups)
     return Comparison(changes, "wrong", ALPHA, facts)
 
 
-def baseline(
-    job: Job, vae: Vae, mistakes: Mistakes, oracle: Oracle, validation: Pictures | None, apart: Tested, count: int
+def tune_on_single_mistakes(
+    job: Job,
+    vae: Vae,
+    mistakes: Mistakes,
+    oracle: Oracle,
+    validation: LabelledImages | None,
+    test_set: TestSet,
+    count: int,
 ) -> tuple[Comparison | None, dict[str, int]]:
-    """The same sweep on `count` single mistakes that the oracle labels: as many labels as the regions had.
+    """The baseline: the same sweep on `count` single mistakes that the oracle labels, as many as samples of regions.
 
     None where the oracle finds the classifier right on all of them.
     """
     some = np.random.default_rng([job.settings.seed, 8]).permutation(len(mistakes))[:count]
-    pictures = drawn(vae, mistakes.codes[some], device=job.device)
-    labels = asked(job, oracle, pictures)
+    images = decode_codes(vae, mistakes.codes[some], device=job.device)
+    labels = ask_oracle(job, oracle, images)
     wrong = (labels != NONE) & (labels != mistakes.predictions[some])
     facts = {"labelled": len(some), "mistakes": int(wrong.sum())}
     if not wrong.any():
         return None, facts
-    return swept(job, (pictures[wrong], labels[wrong]), validation, apart, "tune on single mistakes")[1], facts
+    _, comparison = _run_sweep(job, (images[wrong], labels[wrong]), validation, test_set, "tune on single mistakes")
+    return comparison, facts
 
 
-def oracle_says(job: Job, oracle: Oracle, apart: Tested, model: nn.Module) -> dict[str, Any]:
-    """The regions' test samples by the oracle's own word on each: one label for a whole region flatters a correction.
+def measure_by_oracle(job: Job, oracle: Oracle, test_set: TestSet, model: nn.Module) -> dict[str, Any]:
+    """The regions' test samples by the oracle's label of each: one label for a whole region flatters a correction.
 
-    same: that are what their region is called. labelled: that have a class; right of them, before and after.
+    same: how many have their region's label. labelled: how many have a class; right of them, before and after.
     """
-    on = apart.groups != "test"
-    images, labels = apart.images[on], asked(job, oracle, apart.images[on])
-    after = predicted(Classifier(model, job.classifier.prepare), images, device=job.device)
-    n, same = len(labels), int((labels == apart.labels[on]).sum())
-    right = [int(((said == labels) & (labels != NONE)).sum()) for said in (job.predicted(images), after)]
+    of_regions = test_set.groups != TEST
+    images = test_set.images[of_regions]
+    labels = ask_oracle(job, oracle, images)
+    n = len(labels)
+    same = int((labels == test_set.labels[of_regions]).sum())
     labelled = int((labels != NONE).sum())
+    before = int(((job.predict(images) == labels) & (labels != NONE)).sum())
+    predictions = predict_classes(Classifier(model, job.classifier.prepare), images, device=job.device)
+    after = int(((predictions == labels) & (labels != NONE)).sum())
     return {
-        "n": n, "same": same, "same_interval": wilson(same, n), "labelled": labelled,
-        "right_before": right[0], "before_interval": wilson(right[0], labelled),
-        "right_after": right[1], "after_interval": wilson(right[1], labelled),
-    }  # fmt: skip
+        "n": n,
+        "same": same,
+        "same_interval": wilson(same, n),
+        "labelled": labelled,
+        "right_before": before,
+        "before_interval": wilson(before, labelled),
+        "right_after": after,
+        "after_interval": wilson(after, labelled),
+    }
 
 
-def how_new(
+def measure_novelty(
     job: Job,
     samples: tuple[Array, Array],
     regions: Regions,
     chosen: Sequence[Judged],
-    validation: Pictures | None = None,
+    validation: LabelledImages | None = None,
 ) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Samples of misclassified regions beside the nearest training picture that the classifier gets wrong; where it
-    gets none wrong, beside the nearest such validation picture."""
-    among, (images, labels) = "training", (job.images, job.labels)
-    called = job.predicted(images)
-    if validation is not None and (called == labels).all():
-        among, (images, labels) = "validation", checked_set("validation", validation)
-        called = job.predicted(images)
-    known = np.flatnonzero(called != labels)
-    which, (pictures, predictions) = _places(regions, chosen), samples
-    made = pictures[which].reshape(-1, *pictures.shape[2:])
-    found = novelty(made, images[known])
+    """Samples of misclassified regions beside the nearest training image that the classifier gets wrong; where it gets
+    none wrong, beside the nearest such validation image. Facts, and arrays with the nearest images."""
+    among = "training"
+    images = job.images
+    labels = job.labels
+    predictions = job.predict(images)
+    if validation is not None and (predictions == labels).all():
+        among = "validation"
+        images, labels = check_labelled("validation", validation)
+        predictions = job.predict(images)
+    known = np.flatnonzero(predictions != labels)
     if not len(known):
         return {"known": 0, "of": len(images), "among": among}, {}
-    said, near = predictions[which].ravel(), known[found.nearest]
-    arrays = {"nearest": near, "distances": found.distances, "usual": found.usual, "pictures": images[near]}
+    which = _indices(regions, chosen)
+    sample_images = samples[0][which].reshape(-1, *samples[0].shape[2:])
+    distances = novelty(sample_images, images[known])
+    nearest = known[distances.nearest]
+    usual = float(np.median(distances.usual)) if len(distances.usual) else None
     facts = {
-        "known": len(known), "of": len(images), "among": among, "samples": len(made), "farther": found.farther,
-        "median": float(np.median(found.distances)),
-        "usual": float(np.median(found.usual)) if len(found.usual) else None,
-        "same_prediction": float((called[near] == said).mean()),
-    }  # fmt: skip
+        "known": len(known),
+        "of": len(images),
+        "among": among,
+        "samples": len(sample_images),
+        "farther": distances.farther,
+        "median": float(np.median(distances.distances)),
+        "usual": usual,
+        "same_prediction": float((predictions[nearest] == samples[1][which].ravel()).mean()),
+    }
+    arrays = {
+        "nearest": nearest,
+        "distances": distances.distances,
+        "usual": distances.usual,
+        "pictures": images[nearest],
+    }
     return facts, arrays
 
 
-def loaded(job: Job) -> nn.Module:
-    """The corrected model, as the folder has it."""
+def load_corrected(job: Job) -> nn.Module:
+    """The corrected model of the folder."""
     model = copy.deepcopy(job.classifier.model)
     weights = job.run.load("corrected").arrays
     model.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in weights.items()})
     return model
 
 
-def keep(job: Job, model: nn.Module, near: dict[str, Array], told: dict[str, Any]) -> None:
-    """Last the word that it is done, with the model's fingerprint: a model that it is not about is known by that."""
-    values = {name: value.detach().cpu() for name, value in model.state_dict().items()}
-    # NumPy has no bfloat16; float32 holds all of it, and the network takes it back as its own.
-    weights = {name: (one.float() if one.dtype == torch.bfloat16 else one).numpy() for name, one in values.items()}
+def save_correction(job: Job, model: nn.Module, nearest: dict[str, Array], content: dict[str, Any]) -> None:
+    """Last `correction.json`, which says that it is done, with the fingerprint of the model that it is about."""
+    weights = {}
+    for name, value in model.state_dict().items():
+        value = value.detach().cpu()
+        if value.dtype == torch.bfloat16:  # NumPy has none; float32 holds all of it, and the network converts it back
+            value = value.float()
+        weights[name] = value.numpy()
     job.run.save("corrected", State("model", {}, weights))
-    job.run.save("novelty", State("novelty", told["facts"]["novelty"], near))
-    job.run.write("correction", {**told, "model": state_fingerprint(model)})
+    job.run.save("novelty", State("novelty", content["facts"]["novelty"], nearest))
+    job.run.write("correction", {**content, "model": state_fingerprint(model)})
 
 
-def is_kept(job: Job, asked: dict[str, Any]) -> bool:
-    """Whether the folder has the correction that is asked for."""
+def has_correction(job: Job, request: Mapping[str, Any]) -> bool:
+    """Whether the folder has a correction by this request (labels, rows and settings)."""
     if not (job.run.has("correction") and job.run.has("corrected")):
         return False
-    told = job.run.read("correction")
-    return bool(told["asked"] == asked and told["model"] == state_fingerprint(loaded(job)))
+    content = job.run.read("correction")
+    before = content["asked"]
+    settings = {name: value for name, value in before["settings"].items() if name not in RETIRED}
+    same = {**before, "settings": settings} == request
+    return bool(same and content["model"] == state_fingerprint(load_corrected(job)))

@@ -24,33 +24,34 @@ def distil(
 ) -> Regions:
     """At most `components` regions, those with a weight above `least`; none where there are no mistakes.
 
-    steps: of variational inference; the mixture needs no more than it takes to sort codes, and is used where it stops.
+    classes: how many there are. steps: of variational inference; the mixture is used as it is after them, converged or
+    not.
     """
     if components < 1 or not 0 <= least < 1 or steps < 1:
         raise InputError(
-            f"`components` and `steps` start at 1, `least` lies in [0, 1); got {components}, {steps}, {least}"
+            f"`components` and `steps` must be at least 1, `least` in [0, 1); got {components}, {steps}, {least}"
         )
     codes = np.asarray(mistakes.codes, dtype=np.float64)
     if len(codes) < FEWEST:
-        return _none(codes.shape[1], classes)
-    found = fit_mixture(codes, min(components, len(np.unique(codes, axis=0))), steps=steps, seed=seed, device=device)
-    kept = np.flatnonzero(found.weights > least)
-    kept = kept[np.argsort(-found.weights[kept], kind="stable")]
+        z = codes.shape[1]
+        counts = np.zeros((0, classes), dtype=np.int64)
+        return Regions(np.zeros((0, z)), np.zeros((0, z, z)), np.zeros(0), counts, counts)
+    distinct = len(np.unique(codes, axis=0))
+    mixture = fit_mixture(codes, min(components, distinct), steps=steps, seed=seed, device=device)
+    heavy = np.flatnonzero(mixture.weights > least)
+    heavy = heavy[np.argsort(-mixture.weights[heavy], kind="stable")]
     return Regions(
-        means=found.means[kept], covariances=found.covariances[kept], weights=found.weights[kept],
-        sources=_counts(found.belongs, mistakes.labels, kept, classes),
-        predictions=_counts(found.belongs, mistakes.predictions, kept, classes),
-    )  # fmt: skip
+        means=mixture.means[heavy],
+        covariances=mixture.covariances[heavy],
+        weights=mixture.weights[heavy],
+        sources=_counts(mixture.belongs, mistakes.labels, heavy, classes),
+        predictions=_counts(mixture.belongs, mistakes.predictions, heavy, classes),
+    )
 
 
-def _counts(belongs: Array, values: Array, kept: Array, classes: int) -> Array:
-    """(r, k) how often each class stands in each region."""
-    counts = np.zeros((len(kept), classes), dtype=np.int64)
-    for place, j in enumerate(kept):
-        np.add.at(counts[place], values[belongs == j], 1)
+def _counts(belongs: Array, values: Array, components: Array, classes: int) -> Array:
+    """(r, k) how often each class occurs in each component."""
+    counts = np.zeros((len(components), classes), dtype=np.int64)
+    for i, component in enumerate(components):
+        np.add.at(counts[i], values[belongs == component], 1)
     return counts
-
-
-def _none(z: int, classes: int) -> Regions:
-    counts = np.zeros((0, classes), dtype=np.int64)
-    return Regions(np.zeros((0, z)), np.zeros((0, z, z)), np.zeros(0), counts, counts)

@@ -1,12 +1,12 @@
-"""Defuse's identification: codes of pictures, disturbed a little, whose drawing the classifier calls something else.
+"""Defuse's identification: codes of images, with a little noise, whose decoded image gets another class.
 
-Every picture has its own chance, drawn from the seed and its place: what is found depends neither on batches nor on
-the device, beyond pictures that lie on a boundary to the last bit.
+Every image has its own random numbers, from the seed and its row: the result depends neither on batches nor on the
+device, beyond images that lie on a decision boundary to the last bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,26 +14,25 @@ import torch
 from torch import nn
 
 from ..core import Array, InputError
-from ..tensors import Prepare, checked_pictures, device_of, evaluating, moved, pixels_of
-from ..train import said
+from ..core.progress import Progress, silent
+from ..tensors import Prepare, device_of, evaluating, on_device, to_pixels, validate_images
+from ..train import predicted_classes
 from .regions import Mistakes
 from .vae import Vae
 
-AT_ONCE = {"cuda": 1 << 13, "cpu": 1 << 12}  # drawings
-Progress = Callable[[float], None]
+AT_ONCE = 1 << 12  # decoded images at a time,
+AT_ONCE_GPU = 1 << 13  # and on a GPU
 
 
 @dataclass(frozen=True)
 class Noise:
-    """What is added to every dimension of a code: scale * (Beta(a, b) - its mean).
-
-    centred: False leaves the mean in, as published: one half in every dimension, so that nearly all of it is the same
-    shift for every picture.
-    """
+    """The noise that is added to every dimension of a code: scale * (Beta(a, b) - its mean)."""
 
     a: float = 50.0
     b: float = 50.0
     scale: float = 2.0
+    # False keeps the mean, as published: one half in every dimension, so that most of the noise is the same shift for
+    # every image.
     centred: bool = True
 
     def __post_init__(self) -> None:
@@ -42,16 +41,21 @@ class Noise:
 
     @property
     def mean(self) -> float:
-        return 0.0 if self.centred else self.scale * self.a / (self.a + self.b)
+        """Of every dimension."""
+        if self.centred:
+            return 0.0
+        return self.scale * self.a / (self.a + self.b)
 
     @property
     def sd(self) -> float:
-        whole = self.a + self.b
-        return float(self.scale * np.sqrt(self.a * self.b / (whole**2 * (whole + 1))))
+        """Standard deviation of every dimension."""
+        total = self.a + self.b
+        return float(self.scale * np.sqrt(self.a * self.b / (total**2 * (total + 1))))
 
-    def draw(self, chance: np.random.Generator, shape: tuple[int, ...]) -> Array:
-        drawn = chance.beta(self.a, self.b, shape)
-        return np.asarray(self.scale * (drawn - (self.a / (self.a + self.b) if self.centred else 0.0)), np.float32)
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        """Float32 noise of a shape."""
+        centre = self.a / (self.a + self.b) if self.centred else 0.0
+        return np.asarray(self.scale * (rng.beta(self.a, self.b, shape) - centre), np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,24 +67,27 @@ class Classifier:
 
     def logits(self, pixels: torch.Tensor) -> torch.Tensor:
         """(b, c, h, w) in [0, 1] -> (b, k), or (b, 1) of two classes."""
-        logits: torch.Tensor = self.model(pixels if self.prepare is None else self.prepare(pixels))
+        if self.prepare is not None:
+            pixels = self.prepare(pixels)
+        logits: torch.Tensor = self.model(pixels)
         return logits
 
     def predict(self, pixels: torch.Tensor) -> torch.Tensor:
         """(b, c, h, w) in [0, 1] -> (b,) classes."""
-        return said(self.logits(pixels))
+        return predicted_classes(self.logits(pixels))
 
 
-def predicted(
+def predict_classes(
     classifier: Classifier, images: Array, *, device: torch.device | str | None = None, batch: int = 1024
 ) -> Array:
-    """(n,) classes that a classifier gives to pictures."""
-    images, parts = checked_pictures(images), []
-    with moved(classifier.model, device) as where, evaluating(classifier.model):
+    """(n,) the classes that a classifier assigns to images."""
+    images = validate_images(images)
+    parts = [np.empty(0, np.int64)]
+    with on_device(classifier.model, device) as where, evaluating(classifier.model):
         for start in range(0, len(images), batch):
             part = torch.from_numpy(np.ascontiguousarray(images[start : start + batch])).to(where)
-            parts.append(classifier.predict(pixels_of(part)).cpu().numpy())
-    return np.concatenate(parts) if parts else np.empty(0, np.int64)
+            parts.append(classifier.predict(to_pixels(part)).cpu().numpy())
+    return np.concatenate(parts)
 
 
 def identify(
@@ -95,29 +102,38 @@ def identify(
     most: int = 50_000,
     device: torch.device | str | None = None,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     at_once: int | None = None,
 ) -> Mistakes:
-    """Of each picture `q` disturbed codes; of those that are called something else the `cap` nearest, of all `most`.
+    """Codes of images with noise whose decoded image the classifier assigns to another class than the image's label.
 
-    at_once: drawings on the device at a time.
+    noise: Default: `Noise()`. q: codes that are tried for each image. cap: mistakes that are kept of each image, the
+    nearest first. most: mistakes that are kept in all, at random. at_once: decoded images at a time on the device.
     """
-    images, labels = checked_pictures(images), np.asarray(labels)
+    images = validate_images(images)
+    labels = np.asarray(labels)
     if len(images) != len(labels):
-        raise InputError(f"`labels` has {len(labels)} rows and `images` {len(images)}; give one label a picture")
+        raise InputError(f"`labels` has {len(labels)} rows and `images` {len(images)}; give one label per image")
     if not len(images):
-        raise InputError("`images` has no picture to search around; give at least one")
+        raise InputError("`images` is empty; give at least one image to search around")
     if min(q, cap, most) < 1:
         raise InputError(f"`q`, `cap` and `most` must be at least 1; got {q}, {cap}, {most}")
-    where = device_of(classifier.model) if device is None else device  # drawings go from one to the other
-    with moved(vae, where), moved(classifier.model, device), evaluating(vae), evaluating(classifier.model):
+    where = device_of(classifier.model) if device is None else device  # decoded images go from one to the other
+    with on_device(vae, where), on_device(classifier.model, device), evaluating(vae), evaluating(classifier.model):
         search = _Search(vae, classifier, noise or Noise(), q, cap, seed, at_once)
-        kept = _Kept(most)
-        for rows, parts in search.over(images, labels):
-            kept.add(*parts)
-            if progress is not None:
-                progress(rows.stop / len(images))
-    return kept.mistakes(labels, {"pictures": len(images), "tried": len(images) * q, "found": search.found})
+        sample = _RandomSample(most)
+        for rows, columns in search.over(images, labels):
+            sample.add(columns)
+            progress("identify mistakes", rows.stop / len(images))
+    codes, source_rows, predictions, distances, _ = sample.columns()
+    return Mistakes(
+        codes=codes,
+        rows=source_rows,
+        labels=labels[source_rows].astype(np.int64),
+        predictions=predictions.astype(np.int64),
+        distances=distances,
+        facts={"pictures": len(images), "tried": len(images) * q, "found": search.count, "kept": len(codes)},
+    )
 
 
 @dataclass(eq=False)
@@ -129,66 +145,66 @@ class _Search:
     cap: int
     seed: int
     at_once: int | None
-    found: int = 0
+    count: int = 0  # mistakes among all codes that were tried
 
     def over(self, images: Array, labels: Array) -> Iterator[tuple[range, tuple[Array, ...]]]:
+        """Rows of images, a few at a time, with the columns of `_mistakes_of` of them."""
         where = next(self.vae.parameters()).device
-        limit = self.at_once or AT_ONCE["cuda" if where.type == "cuda" else "cpu"]
+        default = AT_ONCE_GPU if where.type == "cuda" else AT_ONCE
+        limit = self.at_once or default
         size = max(1, limit // self.q)
         for start in range(0, len(images), size):
             rows = range(start, min(start + size, len(images)))
             batch = torch.from_numpy(np.ascontiguousarray(images[rows.start : rows.stop])).to(where)
-            mean = self.vae.encode(pixels_of(batch))[0]
-            chances = [np.random.default_rng([self.seed, row]) for row in rows]
-            eps = np.stack([self.noise.draw(chance, (self.q, mean.shape[1])) for chance in chances])
-            codes = (mean[:, None] + torch.from_numpy(eps).to(where)).flatten(0, 1)
-            drawn_as, limit = self._called(codes, limit)
-            keys = np.stack([chance.random(self.q) for chance in chances])
-            yield rows, self._wrong(rows, labels, (codes, drawn_as, eps, keys))
+            mean = self.vae.encode(to_pixels(batch))[0]
+            rngs = [np.random.default_rng([self.seed, row]) for row in rows]
+            noise = np.stack([self.noise.draw(rng, (self.q, mean.shape[1])) for rng in rngs])
+            codes = (mean[:, None] + torch.from_numpy(noise).to(where)).flatten(0, 1)
+            classes, limit = self._classes_of(codes, limit)
+            predictions = classes.cpu().numpy().reshape(len(rows), self.q)
+            keys = np.stack([rng.random(self.q) for rng in rngs])
+            wrong = predictions != labels[rows.start : rows.stop, None]
+            yield rows, self._mistakes_of(rows, codes, wrong, (predictions, np.linalg.norm(noise, axis=2), keys))
 
-    def _called(self, codes: torch.Tensor, limit: int) -> tuple[torch.Tensor, int]:
-        """(m,) classes of codes, and how many fit at once: half as many where the device's memory did not do."""
+    def _classes_of(self, codes: torch.Tensor, limit: int) -> tuple[torch.Tensor, int]:
+        """(m,) classes of codes, and how many fit at once: half as many after the device's memory was too small."""
         try:
             parts = torch.split(codes, limit)
             return torch.cat([self.classifier.predict(self.vae.decode(part)) for part in parts]), limit
         except torch.cuda.OutOfMemoryError:
             if limit == 1:
                 raise
-        return self._called(codes, limit // 2)
+        return self._classes_of(codes, limit // 2)
 
-    def _wrong(
-        self, rows: range, labels: Array, tried: tuple[torch.Tensor, torch.Tensor, Array, Array]
+    def _mistakes_of(
+        self, rows: range, codes: torch.Tensor, wrong: Array, columns: tuple[Array, Array, Array]
     ) -> tuple[Array, ...]:
-        codes, drawn_as, eps, keys = tried
-        called = drawn_as.cpu().numpy().reshape(len(rows), self.q)
-        distance = np.linalg.norm(eps, axis=2)
-        wrong = called != labels[rows.start : rows.stop, None]
-        self.found += int(wrong.sum())
-        order = np.where(wrong, distance, np.inf).argsort(axis=1, kind="stable")[:, : self.cap]  # nearest first
-        which = np.arange(len(rows))[:, None].repeat(order.shape[1], axis=1)
-        chosen = wrong[which, order]
-        i, j = which[chosen], order[chosen]
+        """Codes, rows, predictions, distances and keys of the nearest mistakes of each row."""
+        predictions, distances, keys = columns
+        self.count += int(wrong.sum())
+        order = np.where(wrong, distances, np.inf).argsort(axis=1, kind="stable")[:, : self.cap]  # nearest first
+        row = np.arange(len(rows))[:, None].repeat(order.shape[1], axis=1)
+        chosen = wrong[row, order]
+        i = row[chosen]
+        j = order[chosen]
         flat = torch.from_numpy(i * self.q + j).to(codes.device)
-        return codes[flat].float().cpu().numpy(), i + rows.start, called[i, j], distance[i, j], keys[i, j]
+        return codes[flat].float().cpu().numpy(), i + rows.start, predictions[i, j], distances[i, j], keys[i, j]
 
 
-class _Kept:
-    """Of all that was found at most `most`, at random: those with the smallest keys. Memory does not grow with rows."""
+class _RandomSample:
+    """At most `most` rows of columns, at random: those with the smallest keys, which are the last column. Memory does
+    not grow with what is added."""
 
     def __init__(self, most: int):
-        self.most, self.parts = most, []  # type: int, list[tuple[Array, ...]]
+        self._most = most
+        self._parts: list[tuple[Array, ...]] = []
 
-    def add(self, *part: Array) -> None:
-        self.parts.append(part)
-        if sum(len(one[0]) for one in self.parts) > 2 * self.most:
-            self.parts = [self._smallest()]
+    def add(self, columns: tuple[Array, ...]) -> None:
+        self._parts.append(columns)
+        if sum(len(part[0]) for part in self._parts) > 2 * self._most:
+            self._parts = [self.columns()]
 
-    def _smallest(self) -> tuple[Array, ...]:
-        joined = tuple(np.concatenate(arrays) for arrays in zip(*self.parts, strict=True))
-        chosen = np.sort(np.argsort(joined[-1], kind="stable")[: self.most])
+    def columns(self) -> tuple[Array, ...]:
+        joined = tuple(np.concatenate(arrays) for arrays in zip(*self._parts, strict=True))
+        chosen = np.sort(np.argsort(joined[-1], kind="stable")[: self._most])
         return tuple(array[chosen] for array in joined)
-
-    def mistakes(self, labels: Array, facts: dict[str, int]) -> Mistakes:
-        codes, rows, called, distances, _ = self._smallest()
-        whole = {**facts, "kept": len(codes)}
-        return Mistakes(codes, rows, labels[rows].astype(np.int64), called.astype(np.int64), distances, whole)

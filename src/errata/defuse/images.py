@@ -1,4 +1,4 @@
-"""Labelled pictures of one size from a file: bytes (n, h, w, c), and classes."""
+"""Labelled images of one size from a file: bytes (n, h, w, c), and classes."""
 
 from __future__ import annotations
 
@@ -12,36 +12,38 @@ import numpy as np
 from ..core import Array, InputError
 from ..inputs.npz import BROKEN
 
-LABELS = ("labels", "label")
+LABEL_COLUMNS = ("labels", "label")
 EXACT = 2**53  # below it every whole number is a float
 
 
-def read_pictures(path: str | Path) -> tuple[Array, Array, tuple[str, ...] | None]:
-    """Pictures, class numbers, and the classes' names where the labels are text.
+def read_images(path: str | Path) -> tuple[Array, Array, tuple[str, ...] | None]:
+    """Images, class numbers, and the classes' names where the labels are text.
 
     .npz: `images` (n, h, w) or (n, h, w, 3) as bytes, and `labels`. .parquet: a column `image` of PNG or JPEG bytes,
     and `label` or `labels`.
     """
     path = Path(path)
     if not path.is_file():
-        raise InputError(f"`{path}` is no file")
+        raise InputError(f"`{path}` does not exist, or is no file")
     readers = {".npz": _npz, ".parquet": _parquet}
     if path.suffix not in readers:
-        raise InputError(f"`{path}` must end in .npz or .parquet; got `{path.suffix or 'nothing'}`")
+        ending = path.suffix or "nothing"
+        raise InputError(f"`{path}` must end in .npz or .parquet; got `{ending}`")
     images, labels = readers[path.suffix](path)
     if images.ndim not in (3, 4) or not images.size:
-        raise InputError(f"`{path}` must have pictures (n, h, w) or (n, h, w, 3), and one of them; got {images.shape}")
+        raise InputError(f"`{path}` must have images (n, h, w) or (n, h, w, 3), and one of them; got {images.shape}")
     if labels.shape != images.shape[:1]:
-        raise InputError(f"`{path}` must have one label a picture; got {labels.shape} for {len(images)} pictures")
-    labels = _whole(labels, path) if labels.dtype.kind == "f" else labels
+        raise InputError(f"`{path}` must have one label per image; got {labels.shape} for {len(images)} images")
+    if labels.dtype.kind == "f":
+        labels = _whole_numbers(labels, path)
     if labels.dtype.kind in "iu":
         return images, labels.astype(np.int64), None
     names, numbers = np.unique(labels.astype(str), return_inverse=True)
     return images, numbers.astype(np.int64), tuple(names.tolist())
 
 
-def _whole(labels: Array, path: Path) -> Array:
-    """Class numbers that came as floats: as names they would stand in the order of their text, 10.0 before 2.0."""
+def _whole_numbers(labels: Array, path: Path) -> Array:
+    """Class numbers stored as floats: as names they would be sorted as text, 10.0 before 2.0."""
     labels = labels.astype(np.float64)
     bad = np.flatnonzero(~(np.abs(labels) < EXACT) | (labels != np.floor(labels)))
     if len(bad):
@@ -54,14 +56,14 @@ def _whole(labels: Array, path: Path) -> Array:
 def _npz(path: Path) -> tuple[Array, Array]:
     try:
         with np.load(path, allow_pickle=False) as file:
-            found = {name: file[name] for name in ("images", "labels") if name in file}
-            has = ", ".join(f"`{name}`" for name in file.files)
+            arrays = {name: file[name] for name in ("images", "labels") if name in file}
+            names = ", ".join(f"`{name}`" for name in file.files) or "none"
     except (*BROKEN, TypeError) as error:  # the last where it is a single array
         raise InputError(f"`{path}` cannot be read as .npz ({error}); write it again with np.savez") from error
     for name in ("images", "labels"):
-        if name not in found:
-            raise InputError(f"`{path}` has no array `{name}`; it has {has or 'none'}")
-    return found["images"], found["labels"]
+        if name not in arrays:
+            raise InputError(f"`{path}` has no array `{name}`; it has {names}")
+    return arrays["images"], arrays["labels"]
 
 
 def _parquet(path: Path) -> tuple[Array, Array]:
@@ -73,31 +75,35 @@ def _parquet(path: Path) -> tuple[Array, Array]:
     except (pa.ArrowException, OSError, ValueError) as error:
         words = str(error).partition("\n")[0]
         raise InputError(f"`{path}` cannot be read as parquet ({words}); write it again") from error
-    label = next((name for name in LABELS if name in table), None)
+    label = next((name for name in LABEL_COLUMNS if name in table), None)
     if "image" not in table or label is None:
         raise InputError(f"`{path}` needs columns `image` and `label`; it has {', '.join(map(str, table.columns))}")
     labels = table[label]
     if labels.isna().any():
         raise InputError(f"`{path}` has no label in row {labels.isna().argmax()}; give one, or leave the row out")
-    return _stacked(table["image"], path), labels.to_numpy() if labels.dtype == object else np.array(labels.tolist())
+    classes = labels.to_numpy() if labels.dtype == object else np.array(labels.tolist())
+    return _decode_all(table["image"], path), classes
 
 
-def _stacked(blobs: Iterable[Any], path: Path) -> Array:
-    pictures = [_decoded(blob, row, path) for row, blob in enumerate(blobs)]
-    for row, one in enumerate(pictures):
-        if one.shape != pictures[0].shape:
+def _decode_all(blobs: Iterable[Any], path: Path) -> Array:
+    images = [_decode(blob, row, path) for row, blob in enumerate(blobs)]
+    if not images:
+        return np.empty((0, 0, 0), np.uint8)
+    for row, image in enumerate(images):
+        if image.shape != images[0].shape:
             raise InputError(
-                f"the picture in row {row} of `{path}` is {one.shape}, that in row 0 {pictures[0].shape}; "
+                f"the image in row {row} of `{path}` is {image.shape}, that in row 0 {images[0].shape}; "
                 "give all in one size, grey or coloured"
             )
-    return np.stack(pictures) if pictures else np.empty((0, 0, 0), np.uint8)
+    return np.stack(images)
 
 
-def _decoded(blob: Any, row: int, path: Path) -> Array:
+def _decode(blob: Any, row: int, path: Path) -> Array:
     from PIL import Image
 
     try:
-        picture = Image.open(io.BytesIO(blob))
-        return np.asarray(picture.convert("L" if picture.mode in ("1", "L") else "RGB"))
-    except Exception as error:  # in any of the ways a decoder may say so
-        raise InputError(f"the picture in row {row} of `{path}` cannot be read ({error})") from error
+        image = Image.open(io.BytesIO(blob))
+        mode = "L" if image.mode in ("1", "L") else "RGB"
+        return np.asarray(image.convert(mode))
+    except Exception as error:  # decoders raise errors of many types
+        raise InputError(f"the image in row {row} of `{path}` cannot be read ({error})") from error

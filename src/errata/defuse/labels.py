@@ -1,4 +1,4 @@
-"""What people say that samples of regions show, and which regions a classifier gets wrong by it."""
+"""Votes on what samples of regions show, and by them which regions a classifier gets wrong."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..core.blocks import Array
 from ..core.errors import InputError
 from ..core.gaps import wilson
 
-NONE = -1  # none of the above
+NONE = -1  # the label "none of the above"
 
 Verdict = Literal["misclassified", "classified well", "no common label", "not labelled"]
 
 
 @dataclass(frozen=True)
 class Vote:
-    """One person's word on one sample of one region."""
+    """One person's label of one sample of one region."""
 
     region: str
     sample: int
@@ -30,88 +30,115 @@ class Vote:
 
 @dataclass(frozen=True)
 class Judged:
-    """A region by its samples. A sample's label is what most people say; on a tie it has none."""
+    """The judgement of a region by its samples. A sample's label is its majority's; on a tie it has none."""
 
     id: str
     verdict: Verdict
-    label: int | None  # of the region: what most of its samples are
-    samples: int  # that somebody answered
-    labelled: int  # of these: with a class that most say
-    wrong: int  # of those: the classifier says another
+    label: int | None  # of the region: the label of most of its samples
+    samples: int  # that somebody labelled
+    labelled: int  # of these: with a class by majority
+    wrong: int  # of those: the classifier predicts another class
     interval: tuple[float, float]  # Wilson, 95%, of wrong among labelled
     share: float | None  # of labelled samples that have the region's label
     people: int
-    agreement: tuple[float, ...]  # of each sample that several answered: the share of them that gave its majority
+    agreement: tuple[float, ...]  # of each sample that several labelled: the share of them that gave its majority
 
     def to_json(self) -> dict[str, Any]:
+        """All fields as JSON."""
         return asdict(self)
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Judged:
-        pairs = {"interval": tuple(told["interval"]), "agreement": tuple(told["agreement"])}
-        return cls(**{**told, **pairs})
+    def from_json(cls, fields: Mapping[str, Any]) -> Judged:
+        """The judgement that `to_json` describes."""
+        tuples = {"interval": tuple(fields["interval"]), "agreement": tuple(fields["agreement"])}
+        return cls(**{**fields, **tuples})
 
 
 def judge(ids: Sequence[str], votes: Iterable[Vote], predictions: Array, rho: float = 0.5) -> tuple[Judged, ...]:
-    """predictions: (r, s) the classifier's, of every sample. Misclassified: more than `rho` of labelled samples are."""
-    said: dict[str, dict[int, dict[str, int]]] = {id: {} for id in ids}
+    """Judge every region by its votes; a person's last vote on a sample counts.
+
+    predictions: (r, s) the classifier's, of every sample. rho: a region is misclassified where the classifier is wrong
+    on more than this share of labelled samples.
+    """
+    answers: dict[str, dict[int, dict[str, int]]] = {id: {} for id in ids}  # region -> sample -> person -> label
     for vote in votes:
-        if vote.region not in said or not 0 <= vote.sample < predictions.shape[1]:
+        if vote.region not in answers or not 0 <= vote.sample < predictions.shape[1]:
             raise InputError(
                 f"a vote of `{vote.person}` is on sample {vote.sample} of region `{vote.region}`; there are "
                 f"{len(ids)} regions with {predictions.shape[1]} samples each"
             )
-        said[vote.region].setdefault(vote.sample, {})[vote.person] = vote.label
-    return tuple(_judge(id, said[id], predictions[j], rho) for j, id in enumerate(ids))
+        answers[vote.region].setdefault(vote.sample, {})[vote.person] = vote.label
+    return tuple(_judge_region(id, answers[id], predictions[j], rho) for j, id in enumerate(ids))
 
 
-def _judge(id: str, said: Mapping[int, Mapping[str, int]], predictions: Array, rho: float) -> Judged:
-    if not said:
+def _judge_region(id: str, answers: Mapping[int, Mapping[str, int]], predictions: Array, rho: float) -> Judged:
+    if not answers:
         return Judged(id, "not labelled", None, 0, 0, 0, (0.0, 1.0), None, 0, ())
-    majorities = {sample: most(given.values()) for sample, given in said.items()}
+    majorities = {sample: majority(votes.values()) for sample, votes in answers.items()}
     labels = {sample: label for sample, label in majorities.items() if label is not None and label != NONE}
     wrong = sum(label != int(predictions[sample]) for sample, label in labels.items())
-    # None of the above is a vote like any other on what a region is, so that blots make no region.
-    label = most(label for label in majorities.values() if label is not None)
-    label = None if label == NONE else label
-    verdict: Verdict = "misclassified" if labels and wrong / len(labels) > rho else "classified well"
+    # None of the above is a vote like any other on what a region shows, so that blots make no region.
+    label = majority(label for label in majorities.values() if label is not None)
+    share = None
+    verdict: Verdict = "classified well"
+    if label is None or label == NONE:
+        label = None
+        verdict = "no common label"
+    elif labels:
+        share = list(labels.values()).count(label) / len(labels)
+        if wrong / len(labels) > rho:
+            verdict = "misclassified"
     return Judged(
-        id, "no common label" if label is None else verdict, label, len(said), len(labels), wrong,
-        wilson(wrong, len(labels)), _share(list(labels.values()), label),
-        len({person for given in said.values() for person in given}),
-        tuple(max(Counter(given.values()).values()) / len(given) for given in said.values() if len(given) > 1),
-    )  # fmt: skip
+        id=id,
+        verdict=verdict,
+        label=label,
+        samples=len(answers),
+        labelled=len(labels),
+        wrong=wrong,
+        interval=wilson(wrong, len(labels)),
+        share=share,
+        people=len({person for votes in answers.values() for person in votes}),
+        agreement=tuple(
+            max(Counter(votes.values()).values()) / len(votes) for votes in answers.values() if len(votes) > 1
+        ),
+    )
 
 
-def _share(labels: list[int], label: int | None) -> float | None:
-    return None if label is None or not labels else labels.count(label) / len(labels)
-
-
-def most(labels: Iterable[int]) -> int | None:
-    """The one that is said most often; None on a tie, and of nothing."""
+def majority(labels: Iterable[int]) -> int | None:
+    """The most frequent label; None on a tie, and of no labels."""
     counts = Counter(labels).most_common(2)
-    return counts[0][0] if counts and (len(counts) == 1 or counts[0][1] > counts[1][1]) else None
+    if not counts:
+        return None
+    if len(counts) == 2 and counts[0][1] == counts[1][1]:
+        return None
+    return counts[0][0]
 
 
 @dataclass(frozen=True)
-class Agreed:
-    """Mean share of annotators that voted for a sample's majority, with its standard error (Defuse, figure 7)."""
+class Agreement:
+    """The mean share of people who gave a sample's majority label, with its standard error (Defuse, figure 7)."""
 
-    samples: int
+    samples: int  # that several people labelled
     mean: float | None
     error: float | None
 
 
-def agreement(judged: Iterable[Judged]) -> dict[str, Agreed]:
-    """Of samples of misclassified regions, of the others, and of all; one person agrees with nobody."""
-    parts: dict[str, list[float]] = {"misclassified": [], "others": [], "all": []}
+def majority_agreement(judged: Iterable[Judged]) -> dict[str, Agreement]:
+    """Agreement on samples of misclassified regions, of the others, and of all; samples of one person do not count."""
+    shares: dict[str, list[float]] = {"misclassified": [], "others": [], "all": []}
     for region in judged:
-        parts["misclassified" if region.verdict == "misclassified" else "others"] += region.agreement
-        parts["all"] += region.agreement
-    return {name: _agreed(np.array(shares)) for name, shares in parts.items()}
+        part = "misclassified" if region.verdict == "misclassified" else "others"
+        shares[part] += region.agreement
+        shares["all"] += region.agreement
+    return {name: _mean_and_error(np.array(values)) for name, values in shares.items()}
 
 
-def _agreed(shares: Array) -> Agreed:
+def _mean_and_error(shares: Array) -> Agreement:
     n = len(shares)
-    error = float(shares.std(ddof=1) / np.sqrt(n)) if n > 1 else None
-    return Agreed(n, float(shares.mean()) if n else None, error)
+    mean = None
+    error = None
+    if n:
+        mean = float(shares.mean())
+    if n > 1:
+        error = float(shares.std(ddof=1) / np.sqrt(n))
+    return Agreement(n, mean, error)

@@ -1,7 +1,7 @@
 """A Gaussian mixture with a Dirichlet-process prior, by variational inference (Blei, Jordan 2006; Bishop 2006, 10.2).
 
 The model, priors and start are those of scikit-learn's BayesianGaussianMixture at its defaults; all components
-are updated at once, by two matrix products a step, on a GPU where there is one. Tests hold it to that library's answer.
+are updated at once, by two matrix products per step, on a GPU where there is one. Tests compare it with that library.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ TOLERANCE = 1e-3  # change of the lower bound, in nats of all rows, at which it 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
+    """A fitted mixture of k components."""
+
     weights: Array  # (k,)
     means: Array  # (k, d)
     covariances: Array  # (k, d, d)
     belongs: Array  # (n,) the likeliest component of each row
-    steps: int
+    steps: int  # of inference that were taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +40,7 @@ class _Prior:
 
 @dataclass(frozen=True, eq=False)
 class _Posterior:
-    """Of every component: a stick's Beta(a, b), a mean known as from `strength` rows, a Wishart with `freedom`."""
+    """Of every component: a stick's Beta(a, b), a mean as certain as from `strength` rows, a Wishart with `freedom`."""
 
     a: torch.Tensor  # (k,)
     b: torch.Tensor
@@ -58,27 +60,35 @@ class _Posterior:
 def fit_mixture(
     rows: Array, components: int, *, steps: int = 100, seed: int = 0, device: torch.device | str | None = None
 ) -> Mixture:
-    """rows: (n, d), at least two. device: left out, the GPU where there is one."""
+    """A mixture of at most `components` Gaussians of rows (n, d), at least two. device: Default: a GPU if available."""
     with threadpool_limits(limits=1):  # the same start whatever the number of cores
         start = KMeans(components, n_init=1, random_state=seed).fit(rows).labels_
-    where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    x = torch.from_numpy(np.ascontiguousarray(rows, dtype=np.float64)).to(where)
+    if device is None:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    x = torch.from_numpy(np.ascontiguousarray(rows, dtype=np.float64)).to(device)
     centre = x.mean(dim=0)
     x = x - centre  # squares of large numbers would lose the digits that matter
     prior = _Prior(1 / components, torch.zeros_like(centre), torch.cov(x.T).reshape(x.shape[1], -1))
-    terms, shares = _terms(x), torch.nn.functional.one_hot(torch.from_numpy(start).long(), components).to(x)
-    posterior, bound, taken = _update(terms, shares, prior), -math.inf, 0
+    terms = _terms(x)
+    posterior = _update(terms, torch.nn.functional.one_hot(torch.from_numpy(start).long(), components).to(x), prior)
+    bound = -math.inf
+    taken = 0
     while taken < steps:
         taken += 1
         shares, entropy = _shares(terms, posterior)
         posterior = _update(terms, shares, prior)
-        before, bound = bound, _bound(posterior, entropy)
-        if abs(bound - before) < TOLERANCE:
+        previous = bound
+        bound = _bound(posterior, entropy)
+        if abs(bound - previous) < TOLERANCE:
             break
-    belongs = _shares(terms, posterior)[0].argmax(dim=1)  # by what is returned, not by what came before it
-    found = (posterior.weights, posterior.means + centre, posterior.covariances, belongs)
-    weights, means, covariances, which = (one.cpu().numpy() for one in found)
-    return Mixture(weights, means, covariances, which, taken)
+    belongs = _shares(terms, posterior)[0].argmax(dim=1)  # by the posterior that is returned, not the one before it
+    return Mixture(
+        weights=posterior.weights.cpu().numpy(),
+        means=(posterior.means + centre).cpu().numpy(),
+        covariances=posterior.covariances.cpu().numpy(),
+        belongs=belongs.cpu().numpy(),
+        steps=taken,
+    )
 
 
 def _update(terms: torch.Tensor, shares: torch.Tensor, prior: _Prior) -> _Posterior:
@@ -87,14 +97,19 @@ def _update(terms: torch.Tensor, shares: torch.Tensor, prior: _Prior) -> _Poster
     counts = sums[:, -1] + 10 * torch.finfo(terms.dtype).eps
     means = sums[:, -1 - d : -1] / counts[:, None]
     spread = _symmetric(sums[:, : -1 - d], d) - counts[:, None, None] * (_outer(means) - FLOOR * _eye(prior.covariance))
-    strength, freedom = 1 + counts, d + counts
+    strength = 1 + counts
+    freedom = d + counts
     shift = _outer(means - prior.mean) * (counts / strength)[:, None, None]
     covariances = (prior.covariance + spread + shift) / freedom[:, None, None]
     after = torch.cat([counts.flip(0).cumsum(0).flip(0)[1:], counts.new_zeros(1)])
     return _Posterior(
-        1 + counts, prior.concentration + after, strength, freedom,
-        (prior.mean + counts[:, None] * means) / strength[:, None], covariances,
-    )  # fmt: skip
+        a=1 + counts,
+        b=prior.concentration + after,
+        strength=strength,
+        freedom=freedom,
+        means=(prior.mean + counts[:, None] * means) / strength[:, None],
+        covariances=covariances,
+    )
 
 
 def _terms(x: torch.Tensor) -> torch.Tensor:

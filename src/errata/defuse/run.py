@@ -1,4 +1,4 @@
-"""One call for the whole of it. Every stage is kept when it is done; a second call goes on from the last one, so that
+"""A whole run in one call. Every stage is saved when it is done, and a second call resumes after the last one, so that
 labels may come days later, and on another machine."""
 
 from __future__ import annotations
@@ -12,40 +12,41 @@ import torch
 from torch import nn
 
 from ..core import Array, Comparison
+from ..core.progress import Progress, silent
 from ..tensors import Prepare
 from . import correction, search
 from .correction import Oracle, Votes
-from .figure import drawn_map
+from .figure import make_map
 from .identify import Classifier
-from .judgements import load_run
-from .labels import Judged, agreement
+from .labels import Judged, majority_agreement
 from .pages import to_html
 from .regions import Mistakes, Regions
-from .search import Job, Pictures, Progress
-from .settings import Settings
+from .search import Job, LabelledImages
+from .settings import DefuseSettings
 from .vae import Architecture, Vae
+from .view import load_run
 
 Stage = Literal["no mistakes", "no regions", "to label", "nothing to correct", "corrected"]
 
 
 @dataclass(frozen=True, eq=False)
 class Defused:
-    """What came of a run so far."""
+    """The result of a run so far."""
 
     folder: Path
     stage: Stage
-    words: str  # one sentence
+    words: str  # one sentence on the stage
     regions: Regions | None = None
-    judged: tuple[Judged, ...] = ()
-    comparison: Comparison | None = None  # before and after, on test rows and on samples of regions kept apart
+    judged: tuple[Judged, ...] = ()  # of every region
+    comparison: Comparison | None = None  # before and after, on test rows and on samples of regions
     baseline: Comparison | None = None  # the same of a model tuned on single mistakes
-    model: nn.Module | None = None
-    facts: dict[str, Any] = field(default_factory=dict)
+    model: nn.Module | None = None  # the corrected one
+    facts: dict[str, Any] = field(default_factory=dict)  # novelty, agreement, what the oracle says
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
-    """What the first half of a run ends with."""
+class _Search:
+    """The result of the first half of a run."""
 
     vae: Vae
     mistakes: Mistakes
@@ -56,115 +57,136 @@ class _Found:
 
 def defuse(
     model: nn.Module,
-    train: Pictures,
+    train: LabelledImages,
     folder: str | Path,
     *,
-    validation: Pictures | None = None,
-    test: Pictures | None = None,
+    validation: LabelledImages | None = None,
+    test: LabelledImages | None = None,
     prepare: Prepare | None = None,
     oracle: Oracle | None = None,
     votes: Votes | None = None,
     partly: bool = False,
-    settings: Settings | None = None,
+    settings: DefuseSettings | None = None,
     architecture: Architecture | None = None,
     vae: Vae | None = None,
     class_names: Sequence[str] | None = None,
     device: torch.device | str | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Defused:
-    """Find what fails beyond the data, have it labelled, correct it, and prove it on samples and rows kept apart.
+    """Find generated images that a classifier gets wrong, have them labelled, correct it, and measure the correction.
 
-    prepare: from pixels in [0, 1] to what the classifier takes, as it was trained. oracle: labels pictures; left out,
-    people do, and the run stops until every sample has a label (partly: some have). votes: theirs; left out, what they
-    said in `errata serve`. validation: chooses the strength; left out, a tenth of `train` does. test: rows that nothing
-    is chosen by. vae: one that is trained already, such as another run's; left out, one of `architecture` is trained.
+    model: the classifier, a network that gives logits. train: images (n, h, w) or (n, h, w, 3) as bytes that it was
+    trained on, and classes (n,). folder: of the run; created, or resumed. validation: rows that choose the strength.
+    Default: a tenth of `train`. test: rows that nothing is chosen by. prepare: from pixels in [0, 1] to what the
+    classifier takes. oracle: labels images. Default: people do, and the run stops until every sample has a label, or
+    with `partly` until some have. votes: reads people's votes. Default: those in `errata serve`. settings: Default:
+    `DefuseSettings()`. architecture: of the VAE. Default: one that fits the images. vae: one that is trained already,
+    such as another run's. class_names: Default: numbers. device: Default: that of the classifier.
     """
-    vae = vae or search.handed_in(folder)
-    job = search.begin(
-        folder, Classifier(model, prepare), train, settings or Settings(),
-        others=(("validation", validation), ("test", test)), architecture=architecture, vae=vae,
-        class_names=class_names, device=device, progress=progress or (lambda stage, share: None),
-    )  # fmt: skip
+    vae = vae or search.borrowed_vae(folder)
+    job = search.start(
+        folder,
+        Classifier(model, prepare),
+        train,
+        settings or DefuseSettings(),
+        others={"validation": validation, "test": test},
+        architecture=architecture,
+        vae=vae,
+        class_names=class_names,
+        device=device,
+        progress=progress,
+    )
     search.check_stages(job)
-    vae = search.trained_vae(job, vae)
-    mistakes = search.found_mistakes(job, vae)
+    vae = search.make_vae(job, vae)
+    mistakes = search.make_mistakes(job, vae)
     if not len(mistakes):
-        return _end(job, "no mistakes", f"none of {mistakes.facts['tried']:,} disturbed pictures changed its class")
-    regions = search.distilled(job, mistakes)
+        tried = mistakes.facts["tried"]
+        return _end(job, "no mistakes", f"none of {tried:,} images decoded from codes with noise changes its class")
+    regions = search.make_regions(job, mistakes)
     if not len(regions):
         return _end(job, "no regions", f"{len(mistakes):,} mistakes form no region; lower `least`", regions=regions)
-    samples = search.shown(job, vae, regions)
-    drawn_map(job, vae, mistakes, regions)
-    judged = correction.judged(job, regions, samples, oracle, votes)
-    job.run.write("judged", [one.to_json() for one in judged])
-    job.run.write("judged-by", "people" if oracle is None else "oracle")
-    found = _Found(vae, mistakes, regions, samples, judged)
-    waiting = sum(one.samples < samples[1].shape[1] for one in judged)
-    if waiting and not (partly and any(one.samples for one in judged)):
+    samples = search.make_samples(job, vae, regions)
+    make_map(job, vae, mistakes, regions)
+    judged = correction.judge_regions(job, regions, samples, oracle, votes)
+    judge_name = "people" if oracle is None else "oracle"
+    job.run.write("judged", [region.to_json() for region in judged])
+    job.run.write("judged-by", judge_name)
+    waiting = sum(region.samples < samples[1].shape[1] for region in judged)
+    if waiting and not (partly and any(region.samples for region in judged)):
         words = f"{waiting} of {len(judged)} regions have samples without a label"
         return _end(job, "to label", words, regions=regions, judged=judged)
-    chosen = [one for one in judged if one.verdict == "misclassified"]
-    if not chosen:
-        words = _none_wrong(judged) + ("" if oracle is None else "; remove `votes.json` to ask the oracle again")
+    if not any(region.verdict == "misclassified" for region in judged):
+        unnamed = sum(region.verdict == "no common label" for region in judged)
+        words = f"no region of {len(judged)} is misclassified; {unnamed} of them have no label that most would give"
+        if oracle is not None:
+            words += "; remove `votes.json` to ask the oracle again"
         return _end(job, "nothing to correct", words, regions=regions, judged=judged)
-    return _correct(job, found, chosen, (validation, test), oracle)
-
-
-def _none_wrong(judged: Sequence[Judged]) -> str:
-    blots = sum(one.verdict == "no common label" for one in judged)
-    return f"no region of {len(judged)} is misclassified; {blots} of them have no label that most would give"
+    return _correct(job, _Search(vae, mistakes, regions, samples, judged), validation, test, oracle)
 
 
 def _correct(
     job: Job,
-    found: _Found,
-    chosen: Sequence[Judged],
-    given: tuple[Pictures | None, Pictures | None],
+    result: _Search,
+    validation: LabelledImages | None,
+    test: LabelledImages | None,
     oracle: Oracle | None,
 ) -> Defused:
-    """A correction is kept as well: the same labels, and the same rows to prove it on, are not swept again."""
-    validation, test = given
-    asked = {"labels": {one.id: one.label for one in chosen}, "test": _rows(test), "validation": _rows(validation),
-             "oracle": oracle is not None, "settings": job.run.about["correction"]}  # fmt: skip
-    if correction.is_kept(job, asked):
-        return _again(job, found, chosen)
-    swept, comparison = correction.corrected(job, found.vae, found.regions, chosen, validation, test)
-    new, near = correction.how_new(job, found.samples, found.regions, chosen, validation)
-    facts: dict[str, Any] = {"novelty": new}
-    other = None
-    if oracle is not None:
-        apart = correction.tested(job, found.vae, found.regions, chosen, test)
-        facts["oracle"] = correction.oracle_says(job, oracle, apart, swept.model)
-        if job.settings.baseline:
-            count = found.samples[1].size
-            other, facts["single"] = correction.baseline(
-                job, found.vae, found.mistakes, oracle, validation, apart, count
-            )
-    told = {"asked": asked, "comparison": comparison.to_json(), "baseline": other and other.to_json(), "facts": facts}
-    correction.keep(job, swept.model, near, told)
-    return _again(job, found, chosen)
+    """Make the correction, unless the folder has one by the same labels, rows and settings."""
+    chosen = [region for region in result.judged if region.verdict == "misclassified"]
+    request = {
+        "labels": {region.id: region.label for region in chosen},
+        "test": _fingerprint(test),
+        "validation": _fingerprint(validation),
+        "oracle": oracle is not None,
+        "settings": job.run.about["correction"],
+    }
+    if not correction.has_correction(job, request):
+        test_set = correction.make_test_set(job, result.vae, result.regions, chosen, test)
+        sweep, comparison = correction.correct_regions(job, result.vae, result.regions, chosen, validation, test_set)
+        novelty, nearest = correction.measure_novelty(job, result.samples, result.regions, chosen, validation)
+        facts: dict[str, Any] = {"novelty": novelty}
+        baseline = None
+        if oracle is not None:
+            facts["oracle"] = correction.measure_by_oracle(job, oracle, test_set, sweep.model)
+            if job.settings.baseline:
+                single, facts["single"] = correction.tune_on_single_mistakes(
+                    job, result.vae, result.mistakes, oracle, validation, test_set, result.samples[1].size
+                )
+                baseline = None if single is None else single.to_json()
+        content = {"asked": request, "comparison": comparison.to_json(), "baseline": baseline, "facts": facts}
+        correction.save_correction(job, sweep.model, nearest, content)
+    return _corrected(job, result, len(chosen))
 
 
-def _rows(given: Pictures | None) -> str | None:
-    return None if given is None else search.fingerprint(*search.checked_set("rows", given))
+def _fingerprint(labelled: LabelledImages | None) -> str | None:
+    if labelled is None:
+        return None
+    return search.data_fingerprint(*search.check_labelled("rows", labelled))
 
 
-def _again(job: Job, found: _Found, chosen: Sequence[Judged]) -> Defused:
-    """What the folder has of a correction."""
-    told = job.run.read("correction")
-    words = f"{len(chosen)} of {len(found.judged)} regions are misclassified, and corrected"
-    if told["comparison"]["facts"]["harmed"]:
+def _corrected(job: Job, result: _Search, count: int) -> Defused:
+    """The end of a run with the correction of its folder, of so many regions."""
+    content = job.run.read("correction")
+    words = f"{count} of {len(result.judged)} regions are misclassified, and corrected"
+    if content["comparison"]["facts"]["harmed"]:
         words += "; every strength costs accuracy on validation rows, so lower `tune_lr`"
+    agreement = {name: asdict(part) for name, part in majority_agreement(result.judged).items()}
+    baseline = Comparison.from_json(content["baseline"]) if content["baseline"] else None
     return _end(
-        job, "corrected", words, regions=found.regions, judged=found.judged,
-        comparison=Comparison.from_json(told["comparison"]),
-        baseline=told["baseline"] and Comparison.from_json(told["baseline"]),
-        model=correction.loaded(job),
-        facts={**told["facts"], "agreement": {name: asdict(one) for name, one in agreement(found.judged).items()}},
-    )  # fmt: skip
+        job,
+        "corrected",
+        words,
+        regions=result.regions,
+        judged=result.judged,
+        comparison=Comparison.from_json(content["comparison"]),
+        baseline=baseline,
+        model=correction.load_corrected(job),
+        facts={**content["facts"], "agreement": agreement},
+    )
 
 
-def _end(job: Job, stage: Stage, words: str, **more: Any) -> Defused:
+def _end(job: Job, stage: Stage, words: str, **fields: Any) -> Defused:
+    """Write the stage and the page, and return what there is."""
     job.run.write("stage", {"stage": stage, "words": words})
-    job.run.text("report.html", to_html(load_run(job.run.folder)))
-    return Defused(job.run.folder, stage, words, **more)
+    job.run.write_text("report.html", to_html(load_run(job.run.folder)))
+    return Defused(job.run.folder, stage, words, **fields)

@@ -1,191 +1,214 @@
-"""The first half of a run: a VAE, mistakes, regions, and samples of them to label. Each is done once, and kept."""
+"""The first half of a run: a VAE, mistakes, regions, and samples of them to label. Each is computed once and saved."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from .. import report
 from ..core import Array, InputError, State
-from ..tensors import checked_pictures, device_of, evaluating, moved, pixels_of, state_fingerprint
+from ..core.progress import Progress
+from ..tensors import device_of, evaluating, on_device, state_fingerprint, to_pixels, validate_images
 from .distil import distil
-from .identify import Classifier, Noise, identify, predicted
+from .identify import Classifier, Noise, identify, predict_classes
 from .regions import Mistakes, Regions
-from .settings import Settings
-from .stages import Run, is_run
-from .vae import Architecture, Vae, drawn, encoded, fitting, lower_bound, new_vae
-from .vae_training import fit_vae
+from .settings import DefuseSettings
+from .stages import RunFolder, is_run
+from .vae import (
+    Architecture,
+    Vae,
+    decode_codes,
+    encode_images,
+    fit_vae,
+    fitting_architecture,
+    lower_bound,
+    new_vae,
+)
 
-Pictures = tuple[Array, Array]  # (n, h, w) or (n, h, w, 3) bytes, and classes (n,)
-Progress = Callable[[str, float], None]
+LabelledImages = tuple[Array, Array]  # (n, h, w) or (n, h, w, 3) bytes, and classes (n,)
 
 STAGES = ("vae", "mistakes", "regions", "samples")
-CHECKED = 5000  # training pictures on which classifier and VAE are tried
+CHECKED = 5000  # training images on which classifier and VAE are checked
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What every stage needs."""
+    """What every stage of a run needs."""
 
-    run: Run
+    run: RunFolder
     classifier: Classifier
-    images: Array  # (n, h, w, c) that the classifier learnt from
+    images: Array  # (n, h, w, c) that the classifier was trained on
     labels: Array
-    disturbed: Pictures  # the same, or those of another split
+    searched: LabelledImages  # images that mistakes are searched around: the same, or those of another split
     names: tuple[str, ...]  # of the classes
-    settings: Settings
+    settings: DefuseSettings
     device: torch.device | str | None
     progress: Progress
 
-    def predicted(self, images: Array) -> Array:
-        return predicted(self.classifier, images, device=self.device)
+    def predict(self, images: Array) -> Array:
+        """(n,) the audited classifier's classes."""
+        return predict_classes(self.classifier, images, device=self.device)
 
-    def drawn(self, vae: Vae, regions: Regions, which: Array, count: int, use: str) -> Array:
-        """(len(which) * count, h, w, c) samples of some regions."""
+    def decode_samples(self, vae: Vae, regions: Regions, which: Array, count: int, use: str) -> Array:
+        """(len(which) * count, h, w, c) images of samples of some regions."""
         codes = regions.samples(which, count, use, tau=self.settings.tau, seed=self.settings.seed)
-        return drawn(vae, codes, device=self.device)
+        return decode_codes(vae, codes, device=self.device)
 
 
-def begin(
+def start(
     folder: str | Path,
     classifier: Classifier,
-    train: Pictures,
-    settings: Settings,
+    train: LabelledImages,
+    settings: DefuseSettings,
     *,
-    others: Iterable[tuple[str, Pictures | None]] = (),
+    others: Mapping[str, LabelledImages | None] | None = None,
     architecture: Architecture | None = None,
     vae: Vae | None = None,
     class_names: Sequence[str] | None = None,
     device: torch.device | str | None = None,
     progress: Progress,
 ) -> Job:
-    """Check what would only fail after hours, or succeed and mean nothing; then begin the folder, or open it."""
-    images, labels = checked_set("train", train)
+    """Check what would only fail after hours, or succeed and mean nothing; then create the folder, or open it."""
+    if not isinstance(settings, DefuseSettings):
+        raise InputError(f"`settings` must be an errata.defuse.DefuseSettings; got a {type(settings).__name__}")
+    images, labels = check_labelled("train", train)
     if not any(value.is_floating_point() for value in classifier.model.parameters()):
         raise InputError("the classifier has no weights that can be tuned; give a network that has parameters")
-    device = device_of(classifier.model) if device is None else device  # the VAE works where the classifier does
-    names = _classes(classifier, images, labels, class_names, device)
+    if device is None:
+        device = device_of(classifier.model)  # the VAE runs where the classifier does
+    names = _check_classifier(classifier, images, labels, class_names, device)
     sets = {"train": (images, labels)}
-    for name, given in others:
-        if given is not None:
-            sets[name] = checked_set(name, given)
-            _check_beside(name, sets[name], images, len(names))
+    for name, labelled in (others or {}).items():
+        if labelled is not None:
+            sets[name] = check_labelled(name, labelled)
+            _check_like_train(name, sets[name], images, len(names))
     if settings.split not in sets:
-        raise InputError(f"`split` is `{settings.split}`, and there are no such pictures; give `{settings.split}`")
-    made = _shape(images.shape[1:], architecture, vae, settings.latent)
-    settings = replace(settings, latent=made.latent)
-    facts = {
-        "settings": settings.of_search(), "architecture": asdict(made), "class_names": list(names),
-        "model": state_fingerprint(classifier.model), "prepare": _prepared(classifier, images[:2], device),
-        "data": fingerprint(images, labels), "disturbed": fingerprint(*sets[settings.split]),
-        "vae": vae and state_fingerprint(vae),
-    }  # fmt: skip
-    run = Run.begin(folder, facts, {"correction": settings.of_correction()})
+        raise InputError(f"`split` is `{settings.split}`, and there are no such images; give `{settings.split}`")
+    shape = _vae_architecture(images.shape[1:], architecture, vae, settings.latent)
+    settings = replace(settings, latent=shape.latent)
+    facts: dict[str, Any] = {
+        "settings": settings.of_search(),
+        "architecture": asdict(shape),
+        "class_names": list(names),
+        "model": state_fingerprint(classifier.model),
+        "prepare": _summary_of_prepare(classifier, images[:2], device),
+        "data": data_fingerprint(images, labels),
+        "disturbed": data_fingerprint(*sets[settings.split]),
+        "vae": None if vae is None else state_fingerprint(vae),
+    }
+    run = RunFolder.create_or_open(folder, facts, {"correction": settings.of_correction()})
     return Job(run, classifier, images, labels, sets[settings.split], names, settings, device, progress)
 
 
-def _shape(size: tuple[int, ...], architecture: Architecture | None, vae: Vae | None, latent: int) -> Architecture:
-    """The VAE's: as it was given, or such that it fits."""
+def _vae_architecture(
+    size: tuple[int, ...], architecture: Architecture | None, vae: Vae | None, latent: int
+) -> Architecture:
+    """The given one, or one that fits the size of images (height, width, channels)."""
     if vae is not None and architecture not in (None, vae.architecture):
         raise InputError("`vae` has another architecture than `architecture`; give one of them")
-    made = architecture or (fitting(size[0], size[1], size[2], latent) if vae is None else vae.architecture)
-    if (made.height, made.width, made.colours) != size:
-        raise InputError(
-            f"the VAE is for pictures of {(made.height, made.width, made.colours)}, height, width and channels; "
-            f"`train` has {size}"
-        )
-    return made
+    if architecture is None and vae is not None:
+        architecture = vae.architecture
+    if architecture is None:
+        architecture = fitting_architecture(size[0], size[1], size[2], latent)
+    own = (architecture.height, architecture.width, architecture.colours)
+    if own != size:
+        raise InputError(f"the VAE is for images of {own}, height, width and channels; `train` has {size}")
+    return architecture
 
 
-def _prepared(classifier: Classifier, two: Array, device: torch.device | str) -> list[float] | None:
-    """What `prepare` makes of two pictures, in few digits: another machine may differ in the last ones."""
+def _summary_of_prepare(classifier: Classifier, two: Array, device: torch.device | str) -> list[float] | None:
+    """Statistics of what `prepare` makes of two images, in few digits: another machine may differ in the last ones."""
     if classifier.prepare is None:
         return None
-    made = classifier.prepare(pixels_of(torch.from_numpy(np.ascontiguousarray(two)).to(device)))
-    if not isinstance(made, torch.Tensor) or not made.isfinite().all():
-        got = "NaN or infinity" if isinstance(made, torch.Tensor) else f"a {type(made).__name__}"
+    values = classifier.prepare(to_pixels(torch.from_numpy(np.ascontiguousarray(two)).to(device)))
+    if not isinstance(values, torch.Tensor) or not values.isfinite().all():
+        got = "NaN or infinity" if isinstance(values, torch.Tensor) else f"a {type(values).__name__}"
         raise InputError(
             f"`prepare` must give a tensor of finite numbers; got {got} of the first two of `train`; "
-            "where it divides by a picture's own spread, that of a blank one is 0"
+            "where it divides by an image's own spread, that of a blank one is 0"
         )
-    made = made.detach().double()
-    return _few_digits([float(one) for one in (made.mean(), made.std(correction=0), made.min(), made.max())])
+    values = values.detach().double()
+    statistics = (values.mean(), values.std(correction=0), values.min(), values.max())
+    return _round_together([float(statistic) for statistic in statistics])
 
 
-def _few_digits(values: list[float]) -> list[float]:
-    """To a thousandth of the largest, or about: the digits of a mean near 0 are noise. Where the step changes, at 0.63
-    or 6.3, no value lies by design; at 1 the white of many a `prepare` does."""
+def _round_together(values: list[float]) -> list[float]:
+    """To about a thousandth of the largest: the digits of a mean near 0 are noise. The step changes at 0.63 and 6.3,
+    where no value lies by design; at 1 lies the white of many a `prepare`."""
     largest = max(map(abs, values))
     digits = 3 - math.floor(math.log10(largest) + 0.2) if largest else 0
-    return [round(one, digits) for one in values]
+    return [round(value, digits) for value in values]
 
 
-def checked_set(name: str, given: Pictures) -> Pictures:
-    images, labels = checked_pictures(given[0], name), np.asarray(given[1])
+def check_labelled(name: str, labelled: LabelledImages) -> LabelledImages:
+    """Images (n, h, w, c) and classes (n,) as int64; an error where they are none."""
+    images = validate_images(labelled[0], name)
+    labels = np.asarray(labelled[1])
     if labels.shape != (len(images),) or labels.dtype.kind not in "iu" or not len(images):
         raise InputError(
-            f"`{name}` needs one class number a picture; got {labels.dtype} {labels.shape} for {len(images)}"
+            f"`{name}` needs one class number per image; got {labels.dtype} {labels.shape} for {len(images)}"
         )
     if labels.min() < 0:
         raise InputError(f"classes start at 0; `{name}` has {labels.min()} in row {labels.argmin()}")
     return images, labels.astype(np.int64)
 
 
-def _check_beside(name: str, given: Pictures, images: Array, classes: int) -> None:
-    """Other pictures must be as those of `train` are, and of its classes."""
-    if given[0].shape[1:] != images.shape[1:]:
-        raise InputError(f"`{name}` has pictures of {given[0].shape[1:]}, `train` of {images.shape[1:]}")
-    if given[1].max() >= classes:
+def _check_like_train(name: str, labelled: LabelledImages, images: Array, classes: int) -> None:
+    """Other images must have the size of those of `train`, and its classes."""
+    if labelled[0].shape[1:] != images.shape[1:]:
+        raise InputError(f"`{name}` has images of {labelled[0].shape[1:]}, `train` of {images.shape[1:]}")
+    if labelled[1].max() >= classes:
         raise InputError(
-            f"`{name}` has class {given[1].max()} in row {given[1].argmax()}; "
-            f"the classifier tells {classes} apart, from 0 on"
+            f"`{name}` has class {labelled[1].max()} in row {labelled[1].argmax()}; "
+            f"the classifier has {classes} classes, from 0 on"
         )
 
 
-def _classes(
+def _check_classifier(
     classifier: Classifier, images: Array, labels: Array, names: Sequence[str] | None, device: torch.device | str | None
 ) -> tuple[str, ...]:
-    """Names of the classes; a classifier no better than chance is fed what it was not trained on."""
-    count = _told_apart(classifier, images[:2], device)
-    _check_beside("train", (images, labels), images, count)
-    if names is not None and len(names) != count:
-        raise InputError(f"there are {len(names)} class names, and the classifier tells {count} apart; name each")
-    known = tuple(map(str, names if names is not None else range(count)))
-    some = np.random.default_rng(0).permutation(len(images))[:CHECKED]
-    right = float((predicted(classifier, images[some], device=device) == labels[some]).mean())
-    enough = _by_chance(len(known))
-    if right <= enough:
+    """Names of the classes; an error where the classifier is no better than chance, for then its input is wrong."""
+    count = _count_classes(classifier, images[:2], device)
+    _check_like_train("train", (images, labels), images, count)
+    if names is None:
+        names = [str(number) for number in range(count)]
+    if len(names) != count:
+        raise InputError(f"there are {len(names)} class names, and the classifier has {count} classes; name each")
+    rows = np.random.default_rng(0).permutation(len(images))[:CHECKED]
+    accuracy = float((predict_classes(classifier, images[rows], device=device) == labels[rows]).mean())
+    chance = 1 / count
+    enough = chance + 0.5 * chance * (1 - chance)  # 62% of two classes, 14% of ten
+    if accuracy <= enough:
         raise InputError(
-            f"the classifier is right on {right:.1%} of {len(some):,} training pictures, and with {len(known)} classes "
+            f"the classifier is right on {accuracy:.1%} of {len(rows):,} training images, and with {count} classes "
             f"it must pass {enough:.1%}, or it may be no better than chance; "
             "give `prepare`, which normalises pixels as it was trained, and labels in its order"
         )
-    return known
+    return tuple(map(str, names))
 
 
-def _by_chance(classes: int) -> float:
-    """Half of the way that a rate by chance has to spare: 62% of two classes, 14% of ten."""
-    chance = 1 / classes
-    return chance + 0.5 * chance * (1 - chance)
-
-
-def _told_apart(classifier: Classifier, two: Array, device: torch.device | str | None) -> int:
-    """How many classes there are: one logit is for two. Those that were seen so far may not be all."""
-    with moved(classifier.model, device) as where, evaluating(classifier.model):
-        pixels = pixels_of(torch.from_numpy(np.ascontiguousarray(two)).to(where))
-        given = f"pictures {tuple(pixels.shape)}{'' if classifier.prepare is None else ' through `prepare`'}"
+def _count_classes(classifier: Classifier, two: Array, device: torch.device | str | None) -> int:
+    """The number of logits, one being for two classes: the labels need not have all of them."""
+    with on_device(classifier.model, device) as where, evaluating(classifier.model):
+        pixels = to_pixels(torch.from_numpy(np.ascontiguousarray(two)).to(where))
+        given = f"images {tuple(pixels.shape)}"
+        if classifier.prepare is not None:
+            given += " through `prepare`"
         try:
             logits = classifier.logits(pixels)
-        except Exception as error:  # in any of the ways a network or `prepare` may fail
+        except Exception as error:  # a network or `prepare` may raise anything
             words = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-            raise InputError(f"the classifier cannot take {given} ({words}); give such as it was trained on") from error
+            raise InputError(
+                f"the classifier cannot take {given} ({words}); give images as it was trained on"
+            ) from error
     if not isinstance(logits, torch.Tensor) or logits.ndim != 2 or len(logits) != len(two) or not logits.shape[1]:
         got = tuple(logits.shape) if isinstance(logits, torch.Tensor) else f"a {type(logits).__name__}"
         raise InputError(
@@ -194,7 +217,8 @@ def _told_apart(classifier: Classifier, two: Array, device: torch.device | str |
     return max(2, logits.shape[1])
 
 
-def fingerprint(images: Array, labels: Array) -> str:
+def data_fingerprint(images: Array, labels: Array) -> str:
+    """Of images and classes: types, shapes and bytes."""
     digest = hashlib.blake2b(digest_size=16)
     for array in (images, labels):
         digest.update(f"{array.dtype}{array.shape}".encode())
@@ -202,86 +226,107 @@ def fingerprint(images: Array, labels: Array) -> str:
     return digest.hexdigest()
 
 
-def handed_in(folder: str | Path) -> Vae | None:
-    """The generator of another run that this one was begun with."""
+def borrowed_vae(folder: str | Path) -> Vae | None:
+    """The VAE of another run that this one was created with; None where it trained its own, or is new."""
     if not is_run(folder):
         return None
-    run = Run(folder)
-    return Vae.from_state(run.load("vae")) if run.about.get("vae") and run.has("vae") else None
+    run = RunFolder(folder)
+    if not run.about.get("vae") or not run.has("vae"):
+        return None
+    return Vae.from_state(run.load("vae"))
 
 
 def check_stages(job: Job) -> None:
-    """What came of a stage is of no use without it: done anew, it may differ, and labels would be of other pictures."""
+    """An error where a stage is missing before one that is there: computed anew it may differ, and labels would be of
+    other images."""
     for first, then in pairwise(STAGES):
         if job.run.has(then) and not job.run.has(first):
             raise InputError(
-                f"`{job.run.folder}` has {then} and not the {first} that they came from; put it back, or begin another"
+                f"`{job.run.folder}` has {then} and not the {first} that they came from; restore it, or start in "
+                "another folder"
             )
 
 
-def trained_vae(job: Job, vae: Vae | None = None) -> Vae:
-    """The run's own, or one that is trained already."""
+def make_vae(job: Job, vae: Vae | None = None) -> Vae:
+    """The stage `vae`: the saved one, the given one, or one that is trained now."""
     if job.run.has("vae"):
         return Vae.from_state(job.run.load("vae"))
-    vae = vae or _new_vae(job)
+    settings = job.settings
+    if vae is None:
+        vae = new_vae(Architecture(**job.run.about["architecture"]), settings.seed)
+        fit_vae(
+            vae,
+            job.images,
+            epochs=settings.epochs,
+            batch=settings.batch,
+            lr=settings.lr,
+            beta=settings.beta,
+            anneal=settings.anneal,
+            device=job.device,
+            seed=settings.seed,
+            progress=job.progress,
+        )
     some = job.images[np.random.default_rng(0).permutation(len(job.images))[:CHECKED]]
-    again = drawn(vae, encoded(vae, some, device=job.device), device=job.device)
-    kept = float((job.predicted(again) == job.predicted(some)).mean())
+    reconstructed = decode_codes(vae, encode_images(vae, some, device=job.device), device=job.device)
+    same_class = float((job.predict(reconstructed) == job.predict(some)).mean())
     bound = lower_bound(vae, some, device=job.device)
-    job.run.write("vae-told", {**bound, "same_class": kept, "pictures": len(some)})
-    prior = drawn(vae, np.random.default_rng(0).normal(size=(20, vae.architecture.latent)), device=job.device)
-    job.run.picture("vae.png", report.sheet([some[:10], again[:10], prior[:10], prior[10:]]))
+    job.run.write("vae-told", {**bound, "same_class": same_class, "pictures": len(some)})
+    prior = decode_codes(vae, np.random.default_rng(0).normal(size=(20, vae.architecture.latent)), device=job.device)
+    job.run.write_bytes("vae.png", report.sheet([some[:10], reconstructed[:10], prior[:10], prior[10:]]))
     job.run.save("vae", vae.to_state())
     return vae
 
 
-def _new_vae(job: Job) -> Vae:
-    given = job.settings
-    vae = new_vae(Architecture(**job.run.about["architecture"]), given.seed)
-    fit_vae(
-        vae, job.images, latent=vae.architecture.latent, epochs=given.epochs, batch=given.batch, lr=given.lr,
-        beta=given.beta, anneal=given.anneal, device=job.device, seed=given.seed,
-        progress=lambda epoch: job.progress("train the VAE", (epoch.number + 1) / given.epochs),
-    )  # fmt: skip
-    return vae
-
-
-def found_mistakes(job: Job, vae: Vae) -> Mistakes:
+def make_mistakes(job: Job, vae: Vae) -> Mistakes:
+    """The stage `mistakes`."""
     if job.run.has("mistakes"):
         return Mistakes.from_state(job.run.load("mistakes"))
-    given = job.settings
-    found = identify(
-        vae, job.classifier, *job.disturbed,
-        noise=Noise(given.a, given.b, given.scale, given.centred), q=given.q, cap=given.cap, most=given.most,
-        device=job.device, seed=given.seed, progress=lambda share: job.progress("identify mistakes", share),
-    )  # fmt: skip
-    job.run.save("mistakes", found.to_state())
-    return found
+    settings = job.settings
+    mistakes = identify(
+        vae,
+        job.classifier,
+        *job.searched,
+        noise=Noise(settings.a, settings.b, settings.scale, settings.centred),
+        q=settings.q,
+        cap=settings.cap,
+        most=settings.most,
+        device=job.device,
+        seed=settings.seed,
+        progress=job.progress,
+    )
+    job.run.save("mistakes", mistakes.to_state())
+    return mistakes
 
 
-def distilled(job: Job, mistakes: Mistakes) -> Regions:
+def make_regions(job: Job, mistakes: Mistakes) -> Regions:
+    """The stage `regions`."""
     if job.run.has("regions"):
         return Regions.from_state(job.run.load("regions"))
-    given = job.settings
+    settings = job.settings
     job.progress("distil regions", 0.0)
-    found = distil(
-        mistakes, classes=len(job.names), components=given.components, least=given.least, steps=given.steps,
-        seed=given.seed, device=job.device,
-    )  # fmt: skip
+    regions = distil(
+        mistakes,
+        classes=len(job.names),
+        components=settings.components,
+        least=settings.least,
+        steps=settings.steps,
+        seed=settings.seed,
+        device=job.device,
+    )
     job.progress("distil regions", 1.0)
-    job.run.save("regions", found.to_state())
-    return found
+    job.run.save("regions", regions.to_state())
+    return regions
 
 
-def shown(job: Job, vae: Vae, regions: Regions) -> tuple[Array, Array]:
-    """(r, s, h, w, c) samples to label, and (r, s) what the classifier says of them."""
+def make_samples(job: Job, vae: Vae, regions: Regions) -> tuple[Array, Array]:
+    """The stage `samples`: (r, s, h, w, c) images to label, and (r, s) the classifier's classes of them."""
     if not job.run.has("samples"):
-        pictures = job.drawn(vae, regions, np.arange(len(regions)), job.settings.shown, "show")
+        images = job.decode_samples(vae, regions, np.arange(len(regions)), job.settings.shown, "show")
         shape = (len(regions), job.settings.shown)
         arrays = {
-            "pictures": pictures.reshape(*shape, *pictures.shape[1:]),
-            "predictions": job.predicted(pictures).reshape(shape).astype(np.int64),
+            "pictures": images.reshape(*shape, *images.shape[1:]),
+            "predictions": job.predict(images).reshape(shape).astype(np.int64),
         }
         job.run.save("samples", State("samples", {"names": regions.names(job.names)}, arrays))
-    kept = job.run.load("samples").arrays
-    return kept["pictures"], kept["predictions"]
+    saved = job.run.load("samples").arrays
+    return saved["pictures"], saved["predictions"]

@@ -1,4 +1,4 @@
-"""A run in stages as a folder: each stage is a file that is there whole or not at all, so that a run can be resumed."""
+"""The folder of a run: each stage is a file that exists whole or not at all, so that a run can be resumed."""
 
 from __future__ import annotations
 
@@ -13,92 +13,97 @@ from ..store import arrays, atomic_file, atomic_folder, check_output
 ABOUT = "defuse.json"
 SCHEMA = "errata.defuse/2"
 ABSENT = "nothing"
-BEGIN_ANEW = "put it back, or begin another folder"  # what came of it cannot be had again to the byte
+START_AGAIN = "restore it, or start in another folder"  # what followed from it cannot be computed again to the byte
 
 
-class Run:
-    """A folder begun by `begin`."""
+class RunFolder:
+    """The folder of a run that `create_or_open` created."""
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
-        if not (self.folder / ABOUT).is_file():
-            raise InputError(f"`{folder}` is no folder that `errata defuse` began")
-        self.about = self._told(ABOUT.removesuffix(".json"), BEGIN_ANEW)
+        if not is_run(folder):
+            raise InputError(f"`{folder}` is not a folder of `errata defuse`; name one that it created")
+        self.about = self._read_json(ABOUT.removesuffix(".json"), START_AGAIN)
         schema = self.about.get("schema") if isinstance(self.about, dict) else self.about
         if schema != SCHEMA:
-            raise InputError(f"`{folder}` was written by another version ({schema!r}); begin anew")
+            raise InputError(f"`{folder}` was written by another version ({schema!r}); start in another folder")
 
     @classmethod
-    def begin(cls, folder: str | Path, facts: Mapping[str, Any], later: Mapping[str, Any] | None = None) -> Run:
-        """A new folder, or one that was begun with the very same facts. later: facts that may change; the last stay."""
-        folder, later = Path(folder), json.loads(json.dumps(later or {}))
-        told = json.loads(json.dumps({"schema": SCHEMA, **facts}))
+    def create_or_open(
+        cls, folder: str | Path, facts: Mapping[str, Any], changing: Mapping[str, Any] | None = None
+    ) -> RunFolder:
+        """A new folder, or one that was created with the same facts. changing: facts that may differ; the last stay."""
+        folder = Path(folder)
+        fixed = json.loads(json.dumps({"schema": SCHEMA, **facts}))
+        about = {**fixed, **json.loads(json.dumps(changing or {}))}
         if not (folder / ABOUT).exists():
             check_output(folder)
             with atomic_folder(folder) as partial:
-                (partial / ABOUT).write_text(_json({**told, **later}), encoding="utf-8")
+                (partial / ABOUT).write_text(_as_json(about), encoding="utf-8")
         run = cls(folder)
-        for name in told:
-            if run.about.get(name) != told[name]:
-                _refuse(folder, name, run.about.get(name), told[name])
-        if run.about != {**told, **later}:
-            run.about = {**told, **later}
-            _write(folder / ABOUT, run.about)
+        for name in fixed:
+            if run.about.get(name) != fixed[name]:
+                raise _difference(folder, name, run.about.get(name), fixed[name])
+        if run.about != about:
+            run.about = about
+            run.write(ABOUT.removesuffix(".json"), about)
         return run
 
     def has(self, name: str) -> bool:
+        """Whether a stage is done."""
         return (self.folder / f"{name}.json").is_file()
 
-    def write(self, name: str, told: Any) -> None:
-        _write(self.folder / f"{name}.json", told)
+    def write(self, name: str, value: Any) -> None:
+        """Write NAME.json."""
+        self.write_text(f"{name}.json", _as_json(value))
 
     def read(self, name: str) -> Any:
-        return self._told(name, "remove it to do that again")
+        """The value of NAME.json."""
+        return self._read_json(name, "remove it to do that again")
 
-    def _told(self, name: str, cure: str) -> Any:
+    def _read_json(self, name: str, cure: str) -> Any:
         try:
             return json.loads((self.folder / f"{name}.json").read_text())
         except (OSError, ValueError) as error:
             raise InputError(f"`{self.folder / name}.json` cannot be read ({error}); {cure}") from error
 
     def save(self, name: str, state: State) -> None:
-        """Arrays first: the JSON says that the stage is done."""
+        """Write NAME.safetensors, then NAME.json, which says that the stage is done."""
         with atomic_file(self.folder / f"{name}.safetensors") as partial:
             arrays.write(partial, state.arrays)
         self.write(name, {"name": state.name, "facts": dict(state.facts)})
 
     def load(self, name: str) -> State:
-        told = self._told(name, BEGIN_ANEW)
+        """What `save` wrote."""
+        content = self._read_json(name, START_AGAIN)
         try:
-            return State(told["name"], told["facts"], arrays.read(self.folder / f"{name}.safetensors"))
+            return State(content["name"], content["facts"], arrays.read(self.folder / f"{name}.safetensors"))
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(f"`{self.folder / name}.safetensors` cannot be read ({error}); {BEGIN_ANEW}") from error
+            raise InputError(f"`{self.folder / name}.safetensors` cannot be read ({error}); {START_AGAIN}") from error
 
-    def picture(self, name: str, picture: bytes) -> None:
+    def write_bytes(self, name: str, content: bytes) -> None:
+        """Write a file, such as a PNG."""
         with atomic_file(self.folder / name) as partial:
-            partial.write_bytes(picture)
+            partial.write_bytes(content)
 
-    def text(self, name: str, text: str) -> Path:
+    def write_text(self, name: str, text: str) -> Path:
+        """Write a text file; returns its path."""
         with atomic_file(self.folder / name) as partial:
             partial.write_text(text, encoding="utf-8")
         return self.folder / name
 
 
 def is_run(folder: str | Path) -> bool:
+    """Whether a folder is one of `errata defuse`."""
     return (Path(folder) / ABOUT).is_file()
 
 
-def _write(path: Path, told: Any) -> None:
-    with atomic_file(path) as partial:
-        partial.write_text(_json(told), encoding="utf-8")
+def _as_json(value: Any) -> str:
+    return json.dumps(value, indent=1, allow_nan=False) + "\n"
 
 
-def _json(told: Any) -> str:
-    return json.dumps(told, indent=1, allow_nan=False) + "\n"
-
-
-def _refuse(folder: Path, name: str, before: Any, now: Any) -> None:
+def _difference(folder: Path, name: str, before: Any, now: Any) -> InputError:
     if isinstance(before, dict) and isinstance(now, dict):
         key = next(key for key in (*before, *now) if before.get(key, ABSENT) != now.get(key, ABSENT))
-        name, before, now = f"{name}.{key}", before.get(key, ABSENT), now.get(key, ABSENT)
-    raise InputError(f"`{folder}` was begun with {name} = {before!r}, and now it is {now!r}; name another folder")
+        return _difference(folder, f"{name}.{key}", before.get(key, ABSENT), now.get(key, ABSENT))
+    return InputError(f"`{folder}` was created with {name} = {before!r}, and now it is {now!r}; name another folder")

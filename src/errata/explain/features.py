@@ -21,7 +21,7 @@ from .thumbnails import address, overlay
 if TYPE_CHECKING:
     import torch
 
-    from ..tensors import Ball, Lens, Prepare
+    from ..tensors import Attribution, Ball, Prepare
 
 STEPS = 100
 CHANGE = 0.1  # of an attack without a radius: so much of every value of an image, in the mean square
@@ -82,20 +82,20 @@ def picture_features(
     audit: its slices of other kinds stay as they are. model: the one that made the features. images: (n, h, w, 3) or
     (n, h, w), or anything that gives the image of row i; bytes, or floats in [0, 1]. representation: which one the
     model made; needed where paths were found in several. prepare: from pixels (b, c, h, w) in [0, 1] to what the model
-    takes (`errata.train.scaled` for ours). Default: pixels as they are. layer: the one that was collected, where it
-    had a name. maps: the module whose maps make heat maps. Default: the last. radius, step, steps: of the attack, L2
+    takes (`errata.train.normalise_pixels` for ours). Default: pixels as they are. layer: the one that was collected, if
+    it had a name. maps: the module whose maps make heat maps. Default: the last. radius, step, steps: of the attack, L2
     in units of [0, 1] pixels. Default: the radius is .1 for every value of an image and the step 2.5 radius / steps.
     The paper has step 1, 500 steps and no radius that ever binds. device: where the model runs.
     """
     require("torch", "torch")
-    from ..tensors import Ball, Lens
+    from ..tensors import Attribution, Ball
 
     if len(images) != len(audit.evaluation):
         raise InputError(f"`images` has {len(images)} rows and the audit {len(audit.evaluation)}; give one a row")
     name = _representation(audit, representation)
     if name is None:
         return audit
-    lens = Lens(model, prepare=prepare, layer=layer, maps=maps, device=device)
+    lens = Attribution(model, prepare=prepare, layer=layer, maps=maps, device=device)
     first = np.asarray(images[0])
     size = CHANGE * math.sqrt(first.size) if radius is None else radius
     studio = _Studio(audit.evaluation, name, lens, images, Ball(size, steps, step))
@@ -118,7 +118,7 @@ def _representation(audit: Audit, name: str | None) -> str | None:
 class _Studio:
     """Makes the images of one audit; those of a feature and some rows once."""
 
-    def __init__(self, evaluation: Evaluation, name: str, lens: Lens, images: Any, ball: Ball):
+    def __init__(self, evaluation: Evaluation, name: str, lens: Attribution, images: Any, ball: Ball):
         self._evaluation = evaluation
         self._name = name
         self._lens = lens

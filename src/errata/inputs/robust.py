@@ -46,7 +46,7 @@ def add_features(
     not the model's. out: a .npy file that holds the features instead of memory. progress: `silent` for no bar.
     """
     require("torch", "torch")
-    from ..tensors import evaluating, moved, state_fingerprint, tapped, to_device, unwrap
+    from ..tensors import capture_layer, evaluating, on_device, state_fingerprint, to_device, unwrap
 
     if name in evaluation.representations:
         raise InputError(f"the evaluation has a representation `{name}` already; give the new one another `name`")
@@ -56,7 +56,7 @@ def add_features(
     features = open_stream(len(evaluation), out)
     n = 0
     try:
-        with moved(model, device) as where, evaluating(model), tapped(model, layer) as tap:
+        with on_device(model, device) as where, evaluating(model), capture_layer(model, layer) as tap:
             for raw in report_batches(loader, progress, "collect"):
                 batch = split_batch(raw, metadata)
                 rows = _same_rows(evaluation, batch, n)
@@ -84,15 +84,15 @@ def feature_maps(
     """(n, c, h', w') the last feature maps of some images, or the output of `layer`; nothing is stored.
 
     images: (n, h, w, 3) or (n, h, w), bytes or floats in [0, 1]. prepare: from pixels (b, c, h, w) in [0, 1] to what
-    the model takes; `errata.train.scaled` for the networks of `errata.train`. device: where to run. Default: where the
-    model is. batch: images at a time.
+    the model takes; `errata.train.normalise_pixels` for the networks of `errata.train`. device: where to run.
+    Default: where the model is. batch: images at a time.
     """
     require("torch", "torch")
-    from ..tensors import Lens
+    from ..tensors import Attribution
 
     if not len(images):
         raise InputError("`images` is empty; give at least one image")
-    return Lens(model, prepare=prepare, maps=layer, device=device, batch=batch).maps(images)
+    return Attribution(model, prepare=prepare, maps=layer, device=device, batch=batch).maps(images)
 
 
 def _same_rows(evaluation: Evaluation, batch: Batch, start: int) -> int:

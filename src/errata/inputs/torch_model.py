@@ -60,7 +60,7 @@ def from_torch(
     stderr where that is a terminal, and a line that says which layer was taken; `silent` for none.
     """
     require("torch", "torch")
-    from ..tensors import evaluating, moved, state_fingerprint, tapped, unwrap
+    from ..tensors import capture_layer, evaluating, on_device, state_fingerprint, unwrap
 
     model = unwrap(model)
     if isinstance(metadata, str):
@@ -72,7 +72,12 @@ def from_torch(
         )
     origin = Origin(model=state_fingerprint(model))
     gathered = _Gathered(_expected_rows(loader), out)
-    with gathered.removed_on_error(), moved(model, device) as where, evaluating(model), tapped(model, layer) as tap:
+    with (
+        gathered.removed_on_error(),
+        on_device(model, device) as where,
+        evaluating(model),
+        capture_layer(model, layer) as tap,
+    ):
         for raw in report_batches(loader, progress, "collect"):
             _run(model, split_batch(raw, metadata), where, loss, gathered, tap)
             if gathered.batches == 1:

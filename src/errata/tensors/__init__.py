@@ -1,39 +1,39 @@
 """Shared torch numerics. Only those who have torch import this room."""
 
-from .ascent import Ball, ascend, brought_back, distances
-from .attribution import Lens, Prepare, Watch, as_pixels
-from .capture import Tap, evaluating, is_head, tapped, unwrap
-from .curvature import MeanHessian, RowLosses, chosen_parameters, flat, twice_differentiable
-from .devices import device_of, moved, to_device
+from .ascent import Ball, ascend, distances, project_to_ball
+from .attribution import Attribution, FeatureCapture, Prepare, as_pixels
+from .capture import LayerCapture, capture_layer, evaluating, is_head, unwrap
+from .curvature import MeanHessian, RowLosses, flat, select_parameters, twice_differentiable
+from .devices import device_of, on_device, to_device
 from .fingerprint import state_fingerprint
 from .gradients import RowProjections
-from .pixels import bytes_of, checked_pictures, pixels_of
+from .pixels import to_bytes, to_pixels, validate_images
 
 __all__ = [
+    "Attribution",
     "Ball",
-    "Lens",
+    "FeatureCapture",
+    "LayerCapture",
     "MeanHessian",
     "Prepare",
     "RowLosses",
     "RowProjections",
-    "Tap",
-    "Watch",
     "as_pixels",
     "ascend",
-    "brought_back",
-    "bytes_of",
-    "checked_pictures",
-    "chosen_parameters",
+    "capture_layer",
     "device_of",
     "distances",
     "evaluating",
     "flat",
     "is_head",
-    "moved",
-    "pixels_of",
+    "on_device",
+    "project_to_ball",
+    "select_parameters",
     "state_fingerprint",
-    "tapped",
+    "to_bytes",
     "to_device",
+    "to_pixels",
     "twice_differentiable",
     "unwrap",
+    "validate_images",
 ]

@@ -1,4 +1,4 @@
-"""Projected ascent: climbing a function of pictures without leaving a ball around them, nor the range of pixels.
+"""Projected ascent: maximising a function of images without leaving a ball around them, nor the range of pixels.
 
 Pixels lie in [0, 1], and so does every length here: a radius of .5 is .5 of one channel of one pixel, or less of many.
 """
@@ -24,7 +24,7 @@ class Ball:
 
     radius: float
     steps: int = 7
-    step: float | None = None  # left out: 2.5 radius / steps
+    step: float | None = None  # Default: 2.5 radius / steps
 
     def __post_init__(self) -> None:
         if not 0 <= self.radius < float("inf"):
@@ -37,27 +37,31 @@ class Ball:
     @property
     def stride(self) -> float:
         """The length of a step."""
-        return REACH * self.radius / self.steps if self.step is None else self.step
+        if self.step is not None:
+            return self.step
+        return REACH * self.radius / self.steps
 
 
 def ascend(
-    objective: Objective, pixels: torch.Tensor, ball: Ball, chance: torch.Generator | None = None
+    objective: Objective, pixels: torch.Tensor, ball: Ball, generator: torch.Generator | None = None
 ) -> torch.Tensor:
-    """(b, ...) pixels where `objective` is higher: steps along its gradient, of one length, each brought back.
+    """(b, ...) pixels where `objective` is higher: steps along its gradient, of one length, each projected.
 
-    With `chance` it begins at random in the ball, else at `pixels`. A row whose gradient vanishes stays where it is.
+    With a `generator` it starts at random in the ball, else at `pixels`. A row whose gradient vanishes does not move.
     """
-    here = pixels if chance is None else brought_back(pixels + _drawn(pixels, ball.radius, chance), pixels, ball.radius)
+    points = pixels
+    if generator is not None:
+        points = project_to_ball(pixels + _random_offsets(pixels, ball.radius, generator), pixels, ball.radius)
     for _ in range(ball.steps):
-        here = here.detach().requires_grad_(True)
+        points = points.detach().requires_grad_(True)
         with torch.enable_grad():
-            total = objective(here).sum()
-        (gradient,) = torch.autograd.grad(total, here)
-        here = brought_back(here.detach() + ball.stride * _unit(gradient), pixels, ball.radius)
-    return here.detach()
+            total = objective(points).sum()
+        (gradient,) = torch.autograd.grad(total, points)
+        points = project_to_ball(points.detach() + ball.stride * _unit(gradient), pixels, ball.radius)
+    return points.detach()
 
 
-def brought_back(points: torch.Tensor, centre: torch.Tensor, radius: float) -> torch.Tensor:
+def project_to_ball(points: torch.Tensor, centre: torch.Tensor, radius: float) -> torch.Tensor:
     """The points, moved within `radius` of their centres and into [0, 1].
 
     Cutting to [0, 1] moves no coordinate away from a centre that lies there, so the radius still holds after it.
@@ -68,14 +72,14 @@ def brought_back(points: torch.Tensor, centre: torch.Tensor, radius: float) -> t
 
 
 def distances(points: torch.Tensor, centre: torch.Tensor) -> torch.Tensor:
-    """(b,) how far each row has gone."""
+    """(b,) the distance of each row from its centre."""
     return _lengths(points - centre).flatten()
 
 
-def _drawn(pixels: torch.Tensor, radius: float, chance: torch.Generator) -> torch.Tensor:
+def _random_offsets(pixels: torch.Tensor, radius: float, generator: torch.Generator) -> torch.Tensor:
     """Uniform in the ball: a random direction, and a length whose power to the dimension is uniform."""
-    normal = torch.empty_like(pixels).normal_(generator=chance)  # lies in memory as the pixels do
-    share = torch.rand((len(pixels), *[1] * (pixels.ndim - 1)), generator=chance, device=pixels.device)
+    normal = torch.empty_like(pixels).normal_(generator=generator)  # in memory as the pixels are
+    share = torch.rand((len(pixels), *[1] * (pixels.ndim - 1)), generator=generator, device=pixels.device)
     dimension = max(1, pixels[:1].numel())
     return radius * share.to(pixels.dtype).pow(1 / dimension) * _unit(normal)
 

@@ -1,4 +1,4 @@
-"""Looking into a model while it runs, and leaving it as it was found."""
+"""Activations of a model while it runs; the model is left as it was."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 
 def unwrap(model: nn.Module) -> nn.Module:
-    """The user's own module: hooks set later are not seen by a compiled model nor by parallel replicas."""
+    """The user's own module: a compiled model and parallel replicas ignore hooks that are set later."""
     while True:
         if isinstance(getattr(model, "_orig_mod", None), nn.Module):
             model = model._orig_mod  # type: ignore[assignment]  # what torch.compile wraps
@@ -53,49 +53,52 @@ def is_head(module: nn.Module) -> bool:
     )
 
 
-class Tap:
-    """Keeps what one layer saw during the last forward pass, as (b, d) float32 on the CPU.
+class LayerCapture:
+    """Captures one layer's activations in the last forward pass, as (b, d) float32 on the CPU.
 
     With a name, the layer's output, flattened. Without one, the input of the last head that ran
     (`is_head`), averaged over positions where the head runs at many (pixels, tokens).
     """
 
     def __init__(self, model: nn.Module, layer: str | None = None):
-        self.layer = layer  # without a name: None until the first batch has shown which head runs last
+        self.layer = layer  # without a name: None until the first batch shows which head runs last
         self._last: tuple[str, torch.Tensor] | None = None
         modules = {name: module for name, module in model.named_modules() if name}
         if layer is not None and layer not in modules:
             raise unknown("layer", layer, modules)
         if layer is None:
             # A model that is itself one linear layer has no other name than "".
-            tapped = {name: module for name, module in model.named_modules() if is_head(module)}
+            hooked = {name: module for name, module in model.named_modules() if is_head(module)}
+            make_hook = self._keep_input
         else:
-            tapped = {layer: modules[layer]}
-        keep = self._keep_input if layer is None else self._keep_output
+            hooked = {layer: modules[layer]}
+            make_hook = self._keep_output
         self._handles = {
-            name: module.register_forward_hook(keep(name), with_kwargs=True) for name, module in tapped.items()
+            name: module.register_forward_hook(make_hook(name), with_kwargs=True) for name, module in hooked.items()
         }
 
     def take(self, rows: int) -> torch.Tensor:
-        """(b, d) float32 of the last forward pass, which is then forgotten; `rows` is the size of the batch."""
+        """(b, d) float32 of the last forward pass, once; rows: the size of the batch."""
         if self._last is None:
-            who = "no linear layer" if self.layer is None else f"the layer `{self.layer}` never"
-            raise InputError(f"{who} ran in the model's forward pass; name one that does with `layer`")
-        (name, seen), self._last = self._last, None
-        self._settle(name)
-        if len(seen) != rows:
+            subject = "no linear layer" if self.layer is None else f"the layer `{self.layer}` never"
+            raise InputError(f"{subject} ran in the model's forward pass; name one that does with `layer`")
+        name, activations = self._last
+        self._last = None
+        self._keep_only(name)
+        if len(activations) != rows:
             raise InputError(
-                f"the layer `{name}` has {len(seen)} rows for a batch of {rows}; name one with a row an example "
-                "with `layer`"
+                f"the layer `{name}` has {len(activations)} rows for a batch of {rows}; name one with a row per "
+                "example with `layer`"
             )
-        return seen.to(device="cpu", dtype=torch.float32)
+        return activations.to(device="cpu", dtype=torch.float32)
 
     def remove(self) -> None:
+        """Take the hooks off the model."""
         for handle in self._handles.values():
             handle.remove()
 
-    def _settle(self, name: str) -> None:
-        """Stop listening to all but the layer that was found."""
+    def _keep_only(self, name: str) -> None:
+        """Remove the hooks of all other layers."""
         self.layer = name
         for other in set(self._handles) - {name}:
             self._handles.pop(other).remove()
@@ -115,9 +118,9 @@ class Tap:
 
 
 @contextmanager
-def tapped(model: nn.Module, layer: str | None = None) -> Iterator[Tap]:
-    """A `Tap` whose hooks are gone afterwards, also after an error."""
-    tap = Tap(model, layer)
+def capture_layer(model: nn.Module, layer: str | None = None) -> Iterator[LayerCapture]:
+    """A `LayerCapture` whose hooks are gone afterwards, also after an error."""
+    tap = LayerCapture(model, layer)
     try:
         yield tap
     finally:
@@ -127,7 +130,9 @@ def tapped(model: nn.Module, layer: str | None = None) -> Iterator[Tap]:
 def mean_over_positions(module: nn.Module, value: torch.Tensor) -> torch.Tensor:
     """(b, d) of a head's input: channels are last for a linear layer and second for a convolution."""
     if isinstance(module, nn.Linear):
-        return value.reshape(len(value), -1, value.shape[-1]).mean(dim=1) if value.ndim > 2 else value.clone()
+        if value.ndim > 2:
+            return value.reshape(len(value), -1, value.shape[-1]).mean(dim=1)
+        return value.clone()
     return value.flatten(2).mean(dim=2)
 
 
@@ -145,5 +150,6 @@ def _first_tensor(nested: Any) -> torch.Tensor | None:
     if isinstance(nested, Mapping):
         nested = list(nested.values())
     if isinstance(nested, list | tuple):
-        return next((found for item in nested if (found := _first_tensor(item)) is not None), None)
+        tensors = (_first_tensor(item) for item in nested)
+        return next((tensor for tensor in tensors if tensor is not None), None)
     return None

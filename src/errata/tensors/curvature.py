@@ -33,8 +33,8 @@ def twice_differentiable(model: nn.Module) -> Iterator[None]:
         yield
 
 
-def chosen_parameters(model: nn.Module, layers: Sequence[str] | None) -> dict[str, nn.Parameter]:
-    """Parameters of the modules named, each once also where weights are tied; None: all. Other flags are put down."""
+def select_parameters(model: nn.Module, layers: Sequence[str] | None) -> dict[str, nn.Parameter]:
+    """Parameters of the modules named, each once also where weights are tied; None: all. All others are frozen."""
     modules = dict(model.named_modules())
     for layer in layers or ():
         if layer not in modules:
@@ -56,6 +56,7 @@ def flat(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
 
 
 def unflat(vector: torch.Tensor, like: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """A vector (p,) as tensors of the shapes of `like`: the inverse of `flat`."""
     parts = torch.split(vector, [tensor.numel() for tensor in like])
     return [part.reshape(tensor.shape) for part, tensor in zip(parts, like, strict=True)]
 
@@ -63,19 +64,21 @@ def unflat(vector: torch.Tensor, like: Sequence[torch.Tensor]) -> list[torch.Ten
 class MeanHessian:
     """v -> Hv, H the mean over all rows of the second derivative in the parameters.
 
-    The graph of a batch's gradient is the same at every product, so as many as fit into `memory` bytes are kept: what
-    is left of a product is then one backward pass instead of three passes.
+    The graph of a batch's gradient is the same at every product, so as many as fit into `memory` bytes are kept: a
+    product is then one backward pass instead of three passes.
     """
 
     def __init__(self, losses: RowLosses, parameters: Parameters, batches: Sequence[Any], memory: int = GRAPHS):
-        self._losses, self._batches, self._named = losses, batches, parameters
+        self._losses = losses
+        self._batches = batches
+        self._named = parameters
         self._parameters = list(parameters.values())
         self._left = memory
         self._graphs: dict[int, tuple[torch.Tensor, ...]] = {}
         self._rows: dict[int, int] = {}
 
     def product(self, v: torch.Tensor) -> torch.Tensor:
-        """(p,)"""
+        """(p,) the product of H with a vector (p,)."""
         direction = unflat(v, self._parameters)
         total = torch.zeros_like(v)
         for i, batch in enumerate(self._batches):
@@ -84,7 +87,7 @@ class MeanHessian:
         return total / sum(self._rows.values())
 
     def _gradients(self, i: int, batch: Any) -> tuple[torch.Tensor, ...]:
-        """The gradient of one batch with its graph, kept where the graph fits."""
+        """The gradient of one batch with its graph, which is stored where it fits."""
         size = _SavedBytes(self._parameters)
         with saved_tensors_hooks(size.pack, size.unpack):
             losses = self._losses(self._named, batch)
@@ -114,16 +117,16 @@ def _gradient(loss: torch.Tensor, parameters: Sequence[torch.Tensor]) -> tuple[t
 
 
 class _SavedBytes:
-    """Counts what a graph holds on to; parameters are there anyway."""
+    """Counts the bytes that a graph keeps alive; parameters are alive anyway."""
 
     def __init__(self, parameters: Sequence[torch.Tensor]):
         self.bytes = 0
-        self._seen = {parameter.untyped_storage().data_ptr() for parameter in parameters}
+        self._counted = {parameter.untyped_storage().data_ptr() for parameter in parameters}
 
     def pack(self, tensor: torch.Tensor) -> torch.Tensor:
         storage = tensor.untyped_storage()
-        if storage.data_ptr() not in self._seen:
-            self._seen.add(storage.data_ptr())
+        if storage.data_ptr() not in self._counted:
+            self._counted.add(storage.data_ptr())
             self.bytes += storage.nbytes()
         return tensor
 

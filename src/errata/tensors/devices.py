@@ -1,4 +1,4 @@
-"""Where tensors live, and moving them there."""
+"""Devices of models and tensors, and moving them there."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def device_of(model: torch.nn.Module) -> torch.device:
 
 
 @contextmanager
-def moved(model: torch.nn.Module, device: torch.device | str | None) -> Iterator[torch.device]:
-    """Yields the device to work on; a model that was moved there goes back home afterwards."""
+def on_device(model: torch.nn.Module, device: torch.device | str | None) -> Iterator[torch.device]:
+    """Moves a model to a device, yields the device, and moves it back. None: stays where it is."""
     home = device_of(model)
     if device is None:
         yield home
         return
-    target = _known_device(device)
+    target = _available_device(device)
     homes = {tensor.device for tensor in chain(model.parameters(), model.buffers())}
     if len(homes) > 1:
         raise InputError(f"the model is spread over {len(homes)} devices and cannot be moved; leave `device` out")
@@ -49,7 +49,7 @@ def moved(model: torch.nn.Module, device: torch.device | str | None) -> Iterator
         model.to(home)
 
 
-def _known_device(device: torch.device | str) -> torch.device:
+def _available_device(device: torch.device | str) -> torch.device:
     try:
         known = torch.device(device)
     except RuntimeError as error:

@@ -1,4 +1,4 @@
-"""Which weights a model has, as one short text."""
+"""A fingerprint of a model's weights."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import torch
@@ -19,7 +21,7 @@ Route = Literal["rows", "weights"]
 class RowProjections:
     """(b, D) for a batch: each row's gradient times each of D directions (D, p).
 
-    `rows`: gradients of some rows at a time, vectorised, each multiplied with all directions and forgotten.
+    `rows`: gradients of some rows at a time, vectorised, each multiplied with all directions and then freed.
     `weights`: the gradient of the weighted sum of the losses, differentiated in the weights, a direction at a time:
     for models that cannot be vectorised (recurrent layers, control flow), whose rows are not along the first axis of
     every tensor or depend on each other, or whose gradient of one row is too large.
@@ -37,15 +39,16 @@ class RowProjections:
         self._tried = False
 
     def of(self, batch: Any, rows: int) -> torch.Tensor:
+        """(b, D) of a batch with so many rows."""
         if self.route == "rows":
             try:
-                found, losses = self._by_rows(batch, rows)
+                products, losses = self._by_rows(batch, rows)
             except Exception:  # anything may go wrong in a model that gets one row; the other way says what is wrong
                 self.route = "weights"
             else:
                 if self._tried or self._agree(losses, batch):
                     self._tried = True
-                    return found
+                    return products
                 self.route = "weights"
         return self._by_weights(batch, rows)
 
@@ -59,18 +62,25 @@ class RowProjections:
         leaves, form = trees.tree_flatten(batch)
         mapped = [isinstance(leaf, torch.Tensor) and leaf.ndim > 0 and len(leaf) == rows for leaf in leaves]
 
+        def apply(change: Callable[[torch.Tensor], torch.Tensor], values: Sequence[Any]) -> list[Any]:
+            changed = list(values)
+            for i, is_mapped in enumerate(mapped):
+                if is_mapped:
+                    changed[i] = change(changed[i])
+            return changed
+
         def loss(parameters: Parameters, *row: Any) -> torch.Tensor:
-            alone = [leaf.unsqueeze(0) if each else leaf for leaf, each in zip(row, mapped, strict=True)]
+            alone = apply(lambda leaf: leaf.unsqueeze(0), row)
             return self._losses(parameters, trees.tree_unflatten(alone, form)).sum()
 
-        dims = (None, *(0 if each else None for each in mapped))
-        gradients = vmap(grad_and_value(loss), in_dims=dims)
-        parts, losses = [], []
+        axes = {True: 0, False: None}
+        gradients = vmap(grad_and_value(loss), in_dims=(None, *(axes[is_mapped] for is_mapped in mapped)))
+        parts = []
+        losses = []
         for start in range(0, rows, self._at_once):
-            piece = slice(start, start + self._at_once)
-            some = [leaf[piece] if each else leaf for leaf, each in zip(leaves, mapped, strict=True)]
-            found, values = gradients(self._named, *some)
-            parts.append(self._multiplied(found))
+            part = slice(start, start + self._at_once)
+            row_gradients, values = gradients(self._named, *apply(operator.itemgetter(part), leaves))
+            parts.append(self._multiplied(row_gradients))
             losses.append(values)
         return torch.cat(parts), torch.cat(losses)
 

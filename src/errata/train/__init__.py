@@ -1,29 +1,39 @@
-"""Small honest training: a few networks, one loop, and the same loop against an adversary. Needs torch."""
+"""Training of small networks: one loop, and what is built on it. Needs torch."""
 
 from .adversarial import fit_robust, robust_accuracy
 from .head import fine_tune_head
-from .joint import Tuned, accuracy_of, tune_beside
-from .loop import Epoch, fit, generalised_cross_entropy, outputs, prepared, said, scaled
+from .loop import (
+    Epoch,
+    fit,
+    generalised_cross_entropy,
+    normalise_bytes,
+    normalise_pixels,
+    outputs,
+    predicted_classes,
+    run_epoch,
+)
 from .networks import NETWORKS, network
 from .resnet import ResNet18
 from .small import SmallCNN
+from .tuning import TuningEpoch, fine_tune, measure_accuracy
 
 __all__ = [
     "NETWORKS",
     "Epoch",
     "ResNet18",
     "SmallCNN",
-    "Tuned",
-    "accuracy_of",
+    "TuningEpoch",
+    "fine_tune",
     "fine_tune_head",
     "fit",
     "fit_robust",
     "generalised_cross_entropy",
+    "measure_accuracy",
     "network",
+    "normalise_bytes",
+    "normalise_pixels",
     "outputs",
-    "prepared",
+    "predicted_classes",
     "robust_accuracy",
-    "said",
-    "scaled",
-    "tune_beside",
+    "run_epoch",
 ]

@@ -1,8 +1,8 @@
-"""Training against an adversary that may move every picture within a ball (Madry et al. 2018; Barlow's equation 1).
+"""Training against an adversary that may change every image within a ball (Madry et al. 2018; Barlow's equation 1).
 
 min over weights of the mean, over rows, of max over |x' - x| <= radius of the loss at x'. The inner maximum is a
 projected ascent from a random point of the ball. Lengths are L2 in units of [0, 1] pixels, as in the literature
-(.5 or 1 for CIFAR-10, 3 for ImageNet); the network itself sees `scaled` pixels.
+(.5 or 1 for CIFAR-10, 3 for ImageNet); the network takes pixels through `normalise_pixels`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,22 @@ from torch import nn
 from torch.nn import functional
 
 from ..core import InputError
-from ..tensors import Ball, ascend, evaluating, moved
-from .loop import Epoch, Images, check_images, check_labels, fit, loss_of, precision, said, scaled, tensor_of
+from ..core.progress import Progress, silent
+from ..tensors import Ball, ascend, evaluating, on_device
+from .loop import (
+    Epoch,
+    Images,
+    as_tensor,
+    check_images,
+    check_labels,
+    fit,
+    loss_of,
+    normalise_pixels,
+    precision,
+    predicted_classes,
+)
 
-WATCHED = 1_000  # validation rows attacked after each epoch: as dear as a few thousand rows of training
+ATTACKED_ROWS = 1_000  # validation rows attacked after each epoch, which cost as much as training on a few thousand
 
 
 def fit_robust(
@@ -38,34 +50,45 @@ def fit_robust(
     device: torch.device | str | None = None,
     seed: int = 0,
     validation: tuple[Images, Images] | None = None,
-    progress: Callable[[Epoch], None] | None = None,
+    progress: Progress = silent,
+    on_epoch: Callable[[Epoch], None] | None = None,
 ) -> tuple[Epoch, ...]:
-    """`fit` on the worst pictures within `radius` that an ascent of so many steps finds; images are bytes.
+    """`fit` on the worst images within `radius` that an ascent of `steps` steps finds; images are bytes.
 
-    step: its length; left out, 2.5 radius / steps. shift, flip: each picture is moved by up to so many pixels, and
-    mirrored half the time, before it is attacked. An epoch's loss is that of attacked pictures; `robust_accuracy` is
-    of at most 1,000 validation rows, attacked as in training; `validation_accuracy` is of all, left alone.
+    step: the length of a step. Default: 2.5 radius / steps. shift, flip: before it is attacked, each image is shifted
+    by up to `shift` pixels, and mirrored half the time. An epoch's loss is that of attacked images; `robust_accuracy`
+    is of at most 1,000 validation rows, attacked as in training; `validation_accuracy` is of all of them, unchanged.
     """
     ball = Ball(radius, steps, step)
     check_images(images, labels)
     if not 0 <= shift < min(images.shape[1:3]):
-        raise InputError(f"`shift` must be from 0 to less than the pictures are wide and high; got {shift}")
-    few = None if validation is None else _some(*validation, seed)
-    told: list[Epoch] = []
+        raise InputError(f"`shift` must be at least 0 and less than the width and height of images; got {shift}")
+    few = None if validation is None else _sample_rows(*validation, seed)
+    history: list[Epoch] = []
 
     def measure(epoch: Epoch) -> None:
-        attacked = None if few is None else robust_accuracy(
-            model, *few, radius, steps=steps, step=step, batch=batch, seed=seed
-        )  # fmt: skip
-        told.append(replace(epoch, robust_accuracy=attacked))
-        if progress is not None:
-            progress(told[-1])
+        if few is not None:
+            attacked = robust_accuracy(model, *few, radius, steps=steps, step=step, batch=batch, seed=seed)
+            epoch = replace(epoch, robust_accuracy=attacked)
+        history.append(epoch)
+        if on_epoch is not None:
+            on_epoch(epoch)
 
     fit(
-        model, images, labels, epochs=epochs, batch=batch, lr=lr, device=device, seed=seed,
-        validation=validation, progress=measure, disturb=_Adversary(model, ball, seed, shift, flip),
-    )  # fmt: skip
-    return tuple(told)
+        model,
+        images,
+        labels,
+        epochs=epochs,
+        batch=batch,
+        lr=lr,
+        device=device,
+        seed=seed,
+        validation=validation,
+        progress=progress,
+        on_epoch=measure,
+        disturb=_Adversary(model, ball, seed, shift, flip),
+    )
+    return tuple(history)
 
 
 def robust_accuracy(
@@ -81,79 +104,87 @@ def robust_accuracy(
     batch: int = 512,
     seed: int = 0,
 ) -> float:
-    """The share of rows that are right, and stay so under every attack within `radius`; 0 is no attack at all.
+    """The share of rows classified correctly, also under every attack within `radius`; a radius of 0 is no attack.
 
-    An upper bound: a stronger attack (more steps, more restarts) may break more.
+    An upper bound: a stronger attack (more steps, more restarts) may lower it.
     """
     check_images(images, labels)
     if not len(images) or restarts < 1:
         raise InputError(f"an attack needs 1 image and 1 restart; got {len(images)} and {restarts}")
-    ball, right = Ball(radius, steps, step), 0
-    with moved(model, device) as where, evaluating(model):
-        chance = torch.Generator(where).manual_seed(seed)
-        check_labels(model, tensor_of(images[:2]).to(where), tensor_of(labels).to(where))
+    ball = Ball(radius, steps, step)
+    correct = 0
+    with on_device(model, device) as where, evaluating(model):
+        generator = torch.Generator(where).manual_seed(seed)
+        check_labels(model, as_tensor(images[:2]).to(where), as_tensor(labels).to(where))
         for start in range(0, len(images), batch):
-            pixels = tensor_of(images[start : start + batch]).to(where).permute(0, 3, 1, 2).float() / 255
-            targets = tensor_of(labels[start : start + batch]).to(where).long()
-            right += _unbroken(model, pixels, targets, ball, restarts, chance)
-    return right / len(images)
+            pixels = as_tensor(images[start : start + batch]).to(where).permute(0, 3, 1, 2).float() / 255
+            targets = as_tensor(labels[start : start + batch]).to(where).long()
+            correct += _count_robust(model, pixels, targets, ball, restarts, generator)
+    return correct / len(images)
 
 
-def _unbroken(
-    model: nn.Module, pixels: torch.Tensor, targets: torch.Tensor, ball: Ball, restarts: int, chance: torch.Generator
+def _count_robust(
+    model: nn.Module, pixels: torch.Tensor, targets: torch.Tensor, ball: Ball, restarts: int, generator: torch.Generator
 ) -> int:
-    """How many rows are right before and after every attack; those already wrong are not attacked again."""
-    left = said(model(scaled(pixels))) == targets
-    for _ in range(restarts if ball.radius else 0):
-        pixels, targets = pixels[left], targets[left]
+    """How many rows are correct before and after every attack; those already wrong are not attacked again."""
+    correct = predicted_classes(model(normalise_pixels(pixels))) == targets
+    if ball.radius == 0:
+        return int(correct.sum())
+    for _ in range(restarts):
+        pixels = pixels[correct]
+        targets = targets[correct]
         if not len(pixels):
             return 0
-        found = ascend(_loss_at(model, targets), pixels, ball, chance)
-        left = said(model(scaled(found))) == targets
-    return int(left.sum())
+        attacked = ascend(_loss_at(model, targets), pixels, ball, generator)
+        correct = predicted_classes(model(normalise_pixels(attacked))) == targets
+    return int(correct.sum())
 
 
 def _loss_at(model: nn.Module, targets: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
-    return lambda points: loss_of(model(scaled(points)).float(), targets, reduction="none")
+    return lambda points: loss_of(model(normalise_pixels(points)).float(), targets, reduction="none")
 
 
 class _Adversary:
-    """Changes a batch before it is learnt from."""
+    """Changes a batch before it is trained on: shifts, flips, then an attack."""
 
     def __init__(self, model: nn.Module, ball: Ball, seed: int, shift: int, flip: bool):
-        self._model, self._ball, self._seed, self._shift, self._flip = model, ball, seed, shift, flip
-        self._chance: torch.Generator | None = None
+        self._model = model
+        self._ball = ball
+        self._seed = seed
+        self._shift = shift
+        self._flip = flip
+        self._generator: torch.Generator | None = None  # made on the device of the first batch
 
     def __call__(self, x: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        if self._chance is None:
-            self._chance = torch.Generator(x.device).manual_seed(self._seed)
-        pixels = self._moved((x + 2) / 4, self._chance).clamp(0, 1)  # rounding may leave [0, 1] by a hair
+        if self._generator is None:
+            self._generator = torch.Generator(x.device).manual_seed(self._seed)
+        pixels = (x + 2) / 4
+        if self._flip:
+            draws = torch.rand((len(pixels), 1, 1, 1), generator=self._generator, device=pixels.device)
+            pixels = torch.where(draws < 0.5, pixels.flip(3), pixels)
+        if self._shift:
+            pixels = shift_randomly(pixels, self._shift, self._generator)
+        pixels = pixels.clamp(0, 1)  # rounding may leave [0, 1] by a hair
         # Attacked as it will be used: in training mode, attacks would also count into the running means.
         with evaluating(self._model), precision(x.device):
-            found = ascend(_loss_at(self._model, targets), pixels, self._ball, self._chance)
-        return scaled(found)
-
-    def _moved(self, pixels: torch.Tensor, chance: torch.Generator) -> torch.Tensor:
-        if self._flip:
-            mirrored = torch.rand((len(pixels), 1, 1, 1), generator=chance, device=pixels.device) < 0.5
-            pixels = torch.where(mirrored, pixels.flip(3), pixels)
-        return shifted(pixels, self._shift, chance) if self._shift else pixels
+            attacked = ascend(_loss_at(self._model, targets), pixels, self._ball, self._generator)
+        return normalise_pixels(attacked)
 
 
-def shifted(pixels: torch.Tensor, most: int, chance: torch.Generator) -> torch.Tensor:
-    """Each picture (b, c, h, w) moved by up to `most` pixels both ways; what comes in is black."""
+def shift_randomly(pixels: torch.Tensor, most: int, generator: torch.Generator) -> torch.Tensor:
+    """Each image (b, c, h, w) shifted by up to `most` pixels both ways; what comes in is black."""
     b, _, h, w = pixels.shape
     padded = functional.pad(pixels, (most,) * 4)
-    down, right = torch.randint(0, 2 * most + 1, (2, b, 1), generator=chance, device=pixels.device)
+    down, right = torch.randint(0, 2 * most + 1, (2, b, 1), generator=generator, device=pixels.device)
     rows = (down + torch.arange(h, device=pixels.device))[:, :, None]
     columns = (right + torch.arange(w, device=pixels.device))[:, None, :]
     each = torch.arange(b, device=pixels.device)[:, None, None]
     return padded.permute(0, 2, 3, 1)[each, rows, columns].permute(0, 3, 1, 2)
 
 
-def _some(images: Images, labels: Images, seed: int) -> tuple[Images, Images]:
-    """At most so many rows as are watched, at random."""
-    if len(images) <= WATCHED:
+def _sample_rows(images: Images, labels: Images, seed: int) -> tuple[Images, Images]:
+    """At most `ATTACKED_ROWS` rows, at random."""
+    if len(images) <= ATTACKED_ROWS:
         return images, labels
-    rows = np.random.default_rng(seed).choice(len(images), WATCHED, replace=False)
+    rows = np.random.default_rng(seed).choice(len(images), ATTACKED_ROWS, replace=False)
     return images[rows], labels[rows]

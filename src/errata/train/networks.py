@@ -19,9 +19,9 @@ NETWORKS: dict[str, Callable[[int, int], nn.Module]] = {
 
 
 def network(name: str, *, px: int, outputs: int = 1, seed: int = 0) -> nn.Module:
-    """A new network for images of `px`, with a head of so many logits; torch's own state of chance is left alone."""
+    """A new network for images of `px`, with `outputs` logits; torch's own generators are left alone."""
     if name not in NETWORKS:
         raise unknown("network", name, NETWORKS)
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)  # not the GPUs' as well, which are not put back
+        torch.default_generator.manual_seed(seed)  # not the GPUs' as well, which are not restored
         return NETWORKS[name](outputs, px)

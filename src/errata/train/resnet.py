@@ -19,10 +19,9 @@ class Block(nn.Module):
         self.bn1 = nn.BatchNorm2d(outside)
         self.conv2 = _convolution(outside, outside, 3)
         self.bn2 = nn.BatchNorm2d(outside)
-        same = inside == outside and stride == 1
-        self.shortcut = nn.Identity() if same else nn.Sequential(
-            _convolution(inside, outside, 1, stride), nn.BatchNorm2d(outside)
-        )  # fmt: skip
+        self.shortcut: nn.Module = nn.Identity()
+        if inside != outside or stride != 1:
+            self.shortcut = nn.Sequential(_convolution(inside, outside, 1, stride), nn.BatchNorm2d(outside))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = torch.relu_(self.bn1(self.conv1(x)))
@@ -30,7 +29,7 @@ class Block(nn.Module):
 
 
 class ResNet18(nn.Module):
-    """(b, 3, px, px) -> (b, outputs) logits; `fc` sees (b, 512), or as many as the last of `widths`."""
+    """(b, 3, px, px) -> (b, outputs) logits; `fc` takes (b, 512), or the last of `widths`."""
 
     def __init__(self, outputs: int = 1, px: int = 224, widths: tuple[int, ...] = WIDTHS):
         super().__init__()
@@ -38,7 +37,8 @@ class ResNet18(nn.Module):
         self.stem = _stem(px, inside)
         stages = []
         for i, width in enumerate(widths):
-            stages.append(nn.Sequential(Block(inside, width, 1 if i == 0 else 2), Block(width, width, 1)))
+            stride = 1 if i == 0 else 2
+            stages.append(nn.Sequential(Block(inside, width, stride), Block(width, width, 1)))
             inside = width
         self.stages = nn.Sequential(*stages)
         self.fc = nn.Linear(inside, outputs)
@@ -52,6 +52,7 @@ class ResNet18(nn.Module):
 
 
 def slim(outputs: int = 1, px: int = 32) -> ResNet18:
+    """A ResNet-18 of 2.4 million weights."""
     return ResNet18(outputs, px, SLIM)
 
 

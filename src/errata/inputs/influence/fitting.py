@@ -164,10 +164,10 @@ def _find_head(model: Any, raw: Any, device: Any) -> tuple[str, bool]:
     """The last linear layer, and whether its output is the model's and its weights belong to no other layer."""
     import torch
 
-    from ...tensors import evaluating, moved, tapped, to_device
+    from ...tensors import capture_layer, evaluating, on_device, to_device
 
     batch = split_batch(raw)
-    with moved(model, device) as where, evaluating(model), tapped(model) as tap:
+    with on_device(model, device) as where, evaluating(model), capture_layer(model) as tap:
         logits = logits_of(model(*to_device(batch.args, where), **to_device(batch.kwargs, where)))
         inputs = tap.take(len(logits)).to(logits.dtype)
         name = str(tap.layer)  # known once it has run
@@ -202,9 +202,9 @@ def _family(model: Any, batches: Sequence[Any], device: Any) -> str:
     if evaluation.task == "regression":
         return "squared"
     first = split_batch(batches[0])
-    from ...tensors import evaluating, moved, to_device
+    from ...tensors import evaluating, on_device, to_device
 
-    with moved(model, device) as where, evaluating(model):
+    with on_device(model, device) as where, evaluating(model):
         logits = logits_of(model(*to_device(first.args, where), **to_device(first.kwargs, where)))
     if logits.ndim == 1 or logits.shape[1] == 1:
         return "binary"

@@ -65,9 +65,9 @@ class LayersInfluence:
         """
         from ...tensors import (
             MeanHessian,
-            chosen_parameters,
             evaluating,
-            moved,
+            on_device,
+            select_parameters,
             state_fingerprint,
             twice_differentiable,
         )
@@ -78,8 +78,8 @@ class LayersInfluence:
             "layers": None if layers is None else list(layers),
             "loss": family,
         }
-        with moved(model, device) as where, evaluating(model), twice_differentiable(model):
-            parameters = chosen_parameters(model, layers)
+        with on_device(model, device) as where, evaluating(model), twice_differentiable(model):
+            parameters = select_parameters(model, layers)
             facts["parameters"] = {name: list(p.shape) for name, p in parameters.items()}
             nests = list(_nests(batches))
             hessian = MeanHessian(
@@ -113,9 +113,9 @@ class LayersInfluence:
         """(n, D) float32 in the loader's order. folder: where a killed run leaves its rows, to be resumed."""
         from ...tensors import (
             RowProjections,
-            chosen_parameters,
             evaluating,
-            moved,
+            on_device,
+            select_parameters,
             to_device,
             twice_differentiable,
             unwrap,
@@ -128,8 +128,8 @@ class LayersInfluence:
             work = {**self.facts, "directions": fingerprint(self.directions)}
             checkpoint = BatchCheckpoint(open_folder(folder, work), len(self.directions))
         parts: list[Array] = []
-        with moved(model, device) as where, evaluating(model), twice_differentiable(model):
-            parameters = chosen_parameters(model, self.facts["layers"])
+        with on_device(model, device) as where, evaluating(model), twice_differentiable(model):
+            parameters = select_parameters(model, self.facts["layers"])
             first = next(iter(parameters.values()))
             directions = first.new_tensor(self.directions)
             rows_of = RowProjections(_row_losses(model, self.facts["loss"], self.loss, where), parameters, directions)

@@ -1,4 +1,4 @@
-"""Training on rows with others beside them: the loss by hand, what is kept, and when it stops."""
+"""Further training on rows and extra rows: the loss by hand, and which epoch the result is of."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from torch import nn
 
 from errata.core import InputError
 from errata.tensors import state_fingerprint
-from errata.train import Tuned, accuracy_of, joint, tune_beside
-from errata.train.joint import best_epoch
+from errata.train import TuningEpoch, fine_tune, measure_accuracy, tuning
+from errata.train.tuning import best_epoch
 
 Set = tuple[np.ndarray, np.ndarray]
 
@@ -44,7 +44,7 @@ def test_one_step_goes_down_the_sum_of_both_losses(strength, monkeypatch):
     monkeypatch.setattr(torch.optim, "Adam", lambda given, lr, fused: torch.optim.SGD(given, lr))
     model, own, others = linear(), rows(12, 0), rows(5, 1)
     weights, bias = (value.detach().double().numpy() for value in model.parameters())
-    tuned, _ = tune_beside(
+    tuned, _ = fine_tune(
         model, own, others, strength=strength, validation=own, prepare=lambda x: 2 * x - 1, epochs=1, batch=64, lr=0.1
     )
     parts = [gradient(weights, bias, given) for given in (own, others)]
@@ -57,14 +57,14 @@ def test_the_loss_that_is_told_is_that_sum_at_the_start():
     model = linear()
     for value in model.parameters():
         nn.init.zeros_(value)
-    told = tune_beside(model, rows(12, 0), rows(5, 1), strength=0.5, validation=rows(4, 2), epochs=1, batch=64)[1]
+    told = fine_tune(model, rows(12, 0), rows(5, 1), strength=0.5, validation=rows(4, 2), epochs=1, batch=64)[1]
     assert told[0].loss == pytest.approx(1.5 * np.log(3), rel=1e-6)
 
 
 def test_others_of_no_strength_do_not_matter_and_otherwise_they_do():
     for strength, equal in ((0.0, True), (0.1, False)):
         ends = [
-            tune_beside(linear(), rows(40, 0), rows(9, seed), strength=strength, validation=rows(9, 3), batch=8)[0]
+            fine_tune(linear(), rows(40, 0), rows(9, seed), strength=strength, validation=rows(9, 3), batch=8)[0]
             for seed in (1, 2)
         ]
         assert (state_fingerprint(ends[0]) == state_fingerprint(ends[1])) is equal
@@ -77,20 +77,16 @@ def test_both_are_learnt_and_others_start_over_when_they_end():
     own = (rng.integers(0, 90, (200, 2, 2)) + 150 * labels[:, None, None]).astype(np.uint8), labels
     others = np.tile(np.array([[255, 0], [0, 0]], np.uint8), (3, 1, 1)), np.ones(3, np.int64)
     model = linear(2)
-    tuned, told = tune_beside(
-        model, own, others, strength=1.0, validation=own, epochs=60, batch=20, lr=0.02, patience=60
-    )
-    assert told[-1].others_accuracy == accuracy_of(tuned, others) == 1.0
-    assert accuracy_of(tuned, own) > 0.95
+    tuned, told = fine_tune(model, own, others, strength=1.0, validation=own, epochs=60, batch=20, lr=0.02)
+    assert told[-1].extra_accuracy == measure_accuracy(tuned, others) == 1.0
+    assert measure_accuracy(tuned, own) > 0.95
 
 
 def test_one_logit_is_tuned_too():
     own = rows(60, 0, classes=2)
     own = own[0], (own[0].mean(axis=(1, 2)) > 127).astype(np.int64)
-    tuned, told = tune_beside(
-        linear(1), own, own, strength=1.0, validation=own, epochs=80, batch=20, lr=0.05, patience=99
-    )
-    assert accuracy_of(tuned, own) == max(one.validation_accuracy for one in told) > 0.9
+    tuned, told = fine_tune(linear(1), own, own, strength=1.0, validation=own, epochs=80, batch=20, lr=0.05)
+    assert measure_accuracy(tuned, own) == max(one.validation_accuracy for one in told) > 0.9
 
 
 class Story:
@@ -108,9 +104,9 @@ class Story:
 
 def told(monkeypatch: pytest.MonkeyPatch, *accuracies: float, **more: Any) -> tuple[nn.Module, Story, int]:
     story = Story(*accuracies)
-    monkeypatch.setattr(joint, "_accuracy", story)
+    monkeypatch.setattr(tuning, "_accuracy", story)
     given = {"strength": 1.0, "validation": rows(7, 3), "batch": 8, "epochs": len(accuracies), **more}
-    tuned, history = tune_beside(linear(), rows(20, 0), rows(5, 1), **given)
+    tuned, history = fine_tune(linear(), rows(20, 0), rows(5, 1), **given)
     assert [one.validation_accuracy for one in history] == list(accuracies[: len(history)])
     return tuned, story, len(history)
 
@@ -120,7 +116,7 @@ def told(monkeypatch: pytest.MonkeyPatch, *accuracies: float, **more: Any) -> tu
 )
 def test_the_network_is_as_it_was_after_its_best_epoch(accuracies, best, monkeypatch):
     """Of equal ones the last."""
-    tuned, story, epochs = told(monkeypatch, *accuracies, patience=9)
+    tuned, story, epochs = told(monkeypatch, *accuracies)
     assert epochs == len(accuracies)
     assert len(set(story.seen)) == epochs
     assert state_fingerprint(tuned) == story.seen[best]
@@ -128,20 +124,22 @@ def test_the_network_is_as_it_was_after_its_best_epoch(accuracies, best, monkeyp
 
 def test_another_preference_keeps_another_epoch(monkeypatch):
     """Here the less accurate, the better; and of the epochs so far the last of the best is told."""
-    tuned, story, _ = told(monkeypatch, 0.5, 0.2, 0.9, patience=9, prefer=lambda one: -one.validation_accuracy)
+    tuned, story, _ = told(monkeypatch, 0.5, 0.2, 0.9, prefer=lambda one: -one.validation_accuracy)
     assert state_fingerprint(tuned) == story.seen[1]
-    history = [Tuned(j, 1.0, held, 0.5) for j, held in enumerate((0.4, 0.7, 0.7, 0.1))]
+    history = [TuningEpoch(j, 1.0, held, 0.5) for j, held in enumerate((0.4, 0.7, 0.7, 0.1))]
     assert best_epoch(history) == 2
     assert best_epoch(history, lambda one: 0) == 3
-    assert told(monkeypatch, 0.1, 0.2, 0.3, patience=2, prefer=lambda one: -one.number)[2] == 3
+    assert told(monkeypatch, 0.1, 0.2, 0.3, prefer=lambda one: -one.number)[2] == 3
 
 
-@pytest.mark.parametrize(
-    ("accuracies", "patience", "epochs"),
-    [((0.5, 0.4, 0.3, 0.9), 2, 3), ((0.5, 0.4, 0.3, 0.9), 3, 4), ((0.5, 0.4, 0.6, 0.5, 0.5, 0.9), 2, 5)],
-)
-def test_it_stops_when_nothing_better_comes(accuracies, patience, epochs, monkeypatch):
-    assert told(monkeypatch, *accuracies, patience=patience)[2] == epochs
+def test_without_extra_rows_it_is_trained_on_its_own_alone():
+    """As with extra rows of strength 0, but for what a batch normalises by."""
+    options: dict[str, Any] = {"validation": rows(9, 3), "batch": 8}
+    alone, history = fine_tune(linear(), rows(40, 0), **options)
+    beside, _ = fine_tune(linear(), rows(40, 0), rows(9, 1), strength=0.0, **options)
+    for mine, theirs in zip(alone.parameters(), beside.parameters(), strict=True):
+        torch.testing.assert_close(mine, theirs, atol=1e-6, rtol=0)
+    assert {epoch.extra_accuracy for epoch in history} == {None}
 
 
 class Moody(nn.Module):
@@ -167,7 +165,7 @@ def moody() -> nn.Module:
 def test_the_given_network_is_untouched_and_its_mode_is_kept():
     model = moody()
     before = state_fingerprint(model)
-    tuned, _ = tune_beside(model, rows(40, 0), rows(9, 1), strength=1.0, validation=rows(9, 2), batch=8)
+    tuned, _ = fine_tune(model, rows(40, 0), rows(9, 1), strength=1.0, validation=rows(9, 2), batch=8)
     assert state_fingerprint(model) == before != state_fingerprint(tuned)
     assert not any(module.training for module in [*model.modules(), *tuned.modules()])
 
@@ -176,7 +174,7 @@ def test_a_network_that_is_frozen_for_its_audit_is_tuned_all_the_same():
     """Its copy is; the given one stays frozen."""
     model = linear().requires_grad_(False)
     before = state_fingerprint(model)
-    tuned, _ = tune_beside(model, rows(40, 0), rows(9, 1), strength=1.0, validation=rows(9, 2), batch=8)
+    tuned, _ = fine_tune(model, rows(40, 0), rows(9, 1), strength=1.0, validation=rows(9, 2), batch=8)
     assert state_fingerprint(model) == before
     assert not any(value.requires_grad for value in model.parameters())
     for now, then in zip(tuned.parameters(), model.parameters(), strict=True):
@@ -186,7 +184,7 @@ def test_a_network_that_is_frozen_for_its_audit_is_tuned_all_the_same():
 def test_what_only_in_part_is_frozen_stays_so():
     model = linear()
     model[1].weight.requires_grad_(False)
-    tuned, _ = tune_beside(model, rows(40, 0), rows(9, 1), strength=1.0, validation=rows(9, 2), batch=8)
+    tuned, _ = fine_tune(model, rows(40, 0), rows(9, 1), strength=1.0, validation=rows(9, 2), batch=8)
     assert torch.equal(tuned[1].weight, model[1].weight)
     assert not torch.equal(tuned[1].bias, model[1].bias)
 
@@ -195,7 +193,7 @@ def test_what_only_in_part_is_frozen_stays_so():
 def test_a_seed_decides_and_the_global_chance_is_left_alone(make: Callable[[], nn.Module]):
     def end(seed: int) -> str:
         given: dict[str, Any] = {"strength": 1.0, "validation": rows(9, 2), "batch": 8, "seed": seed}
-        return state_fingerprint(tune_beside(make(), rows(40, 0), rows(9, 1), **given)[0])
+        return state_fingerprint(fine_tune(make(), rows(40, 0), rows(9, 1), **given)[0])
 
     before = torch.get_rng_state()
     first = end(0)
@@ -211,25 +209,25 @@ def test_a_seed_decides_and_the_global_chance_is_left_alone(make: Callable[[], n
         ({"batch": 1}, "got 3, 1, 1.0"),
         ({"strength": -0.1}, "got 3, 256, -0.1"),
         ({"strength": float("inf")}, "got 3, 256, inf"),
-        ({"others": rows(0, 0)}, "`others` needs one label a picture, and one of them; got 0, 0"),
+        ({"extra": rows(0, 0)}, "`extra` needs one label per image, and one image; got 0, 0"),
         (
             {"validation": (rows(4, 0)[0], np.zeros(3))},
-            "`validation` needs one label a picture, and one of them; got 3, 4",
+            "`validation` needs one label per image, and one image; got 3, 4",
         ),
         ({"rows": (np.zeros((4, 2, 2)), np.zeros(4))}, "`rows` must be bytes"),
     ],
 )
 def test_tuning_that_cannot_be_is_refused(more, words):
-    given = {"rows": rows(9, 0), "others": rows(9, 1), "validation": rows(9, 2), "strength": 1.0, **more}
+    given = {"rows": rows(9, 0), "extra": rows(9, 1), "validation": rows(9, 2), "strength": 1.0, **more}
     with pytest.raises(InputError, match=words):
-        tune_beside(linear(), given.pop("rows"), given.pop("others"), **given)
+        fine_tune(linear(), given.pop("rows"), given.pop("extra"), **given)
 
 
 def test_a_network_without_weights_cannot_be_tuned():
     with pytest.raises(InputError, match="no weights that can be tuned; give one that has parameters"):
-        tune_beside(nn.Flatten(), rows(9, 0), rows(9, 1), strength=1.0, validation=rows(9, 2))
+        fine_tune(nn.Flatten(), rows(9, 0), rows(9, 1), strength=1.0, validation=rows(9, 2))
 
 
 def test_a_loss_that_runs_away_is_told():
-    with pytest.raises(InputError, match=r"the loss is .* at strength 1e\+38; use a smaller `lr` or strength"):
-        tune_beside(linear(), rows(9, 0), rows(9, 1), strength=1e38, validation=rows(9, 2), batch=2, lr=1e30)
+    with pytest.raises(InputError, match=r"the loss at strength 1e\+38 is .* steps; use a smaller `lr` or strength"):
+        fine_tune(linear(), rows(9, 0), rows(9, 1), strength=1e38, validation=rows(9, 2), batch=2, lr=1e30)
