@@ -448,7 +448,7 @@ def _options(entry: Mapping[str, Any], cls: Any) -> Iterator[tuple[str, ...]]:
     """The options of a method, then the advanced ones, `advanced.KEY`."""
     recommended = _flat(cls.presets["recommended"])
     published = _flat(cls.presets["as_published"])
-    advanced = {f"advanced.{key}": default for key, default in entry.get("advanced", {}).items()}
+    advanced = {f"advanced.{key}": default for key, default in entry["advanced"].items()}
     for name, default in {**entry["options"], **advanced}.items():
         if name == "advanced":
             continue
@@ -460,8 +460,8 @@ def _options(entry: Mapping[str, Any], cls: Any) -> Iterator[tuple[str, ...]]:
             f"`{name}`",
             _json(usual),
             differing,
-            entry.get("allowed", {}).get(name, ""),
-            entry.get("about", {}).get(name, ""),
+            entry["allowed"].get(name, ""),
+            entry["about"].get(name, ""),
         )
 
 
