@@ -282,7 +282,7 @@ def test_pictures_come_along(tmp_path):
 def test_a_broken_picture_is_named(tmp_path):
     pictures = [picture(1)] * 30 + [b"not a picture"] + [picture(1)] * 29
     frame({**columns(60), "image": pictures}).to_parquet(tmp_path / "x.parquet")
-    with pytest.raises(InputError, match="picture of row 30 is missing or broken"):
+    with pytest.raises(InputError, match="image of row 30 is missing or broken"):
         from_file(tmp_path / "x.parquet", "ill", ["town"])
 
 
@@ -303,7 +303,7 @@ def test_what_a_plain_table_cannot_be(tmp_path):
     with pytest.raises(InputError, match="column `name` has 300 different texts; drop it or bin it"):
         from_file(tmp_path / "x.csv", "ill", ["sex"])
     pq.write_table(pa.table({"ill": [0, 1], "sex": [0, 1], "image": [b"", b""]}), tmp_path / "x.parquet")
-    with pytest.raises(InputError, match="has pictures but no `embedding`"):
+    with pytest.raises(InputError, match="has images but no `embedding`"):
         from_file(tmp_path / "x.parquet", "ill", ["sex"])
     (tmp_path / "y.csv").write_text("ill,sex,age\n0,1,2\n1,0,2,3,4\n")
     with pytest.raises(InputError, match=r"y.csv` cannot be read .*; write it again"):

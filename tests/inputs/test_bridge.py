@@ -13,7 +13,7 @@ from errata import Evaluation, Source
 from errata.core import InputError
 from errata.core.gaps import wilson
 from errata.inputs import Bridge, read_texts
-from errata.inputs.bridge import FOLDS, Sums, ZeroShot, _fits, _folds, _zero_shot
+from errata.inputs.bridge import FOLDS, FeatureSums, ZeroShot, _fits, _folds, _zero_shot
 
 D, M = 12, 8
 
@@ -56,7 +56,7 @@ def test_rows_and_texts_have_length_one_in_one_space():
 
 def test_the_ridge_is_scikit_learns():
     X, T, y = world()
-    sums = Sums.of(X, T, y)
+    sums = FeatureSums.of(X, T, y)
     (maps,) = _fits(sums, [0.5], method="ridge", rank=1)
     penalty = 0.5 * len(X) * X.var(axis=0).mean()
     model = Ridge(alpha=penalty).fit(X, T[y])
@@ -69,7 +69,7 @@ def test_canonical_correlations_by_hand():
     rng = np.random.default_rng(0)
     x = rng.normal(size=4000)
     t = 0.6 * x + 0.8 * rng.normal(size=4000)
-    sums = Sums.of(x[:, None], t[:, None], np.arange(4000))
+    sums = FeatureSums.of(x[:, None], t[:, None], np.arange(4000))
     (maps,) = _fits(sums, [1.0], method="cca", rank=5)
     xx, tt, xt = x.var(), t.var(), np.cov(x, t, bias=True)[0, 1]
     left = xt / np.sqrt(2 * xx) / np.sqrt(2 * tt)  # both sides have a ridge of one variance
@@ -80,7 +80,7 @@ def test_canonical_correlations_by_hand():
 
 def test_sums_of_parts_are_sums_of_the_whole():
     X, T, y = world()
-    whole, parts = Sums.of(X, T, y), Sums.of(X[:90], T, y[:90]) + Sums.of(X[90:], T, y[90:])
+    whole, parts = FeatureSums.of(X, T, y), FeatureSums.of(X[:90], T, y[:90]) + FeatureSums.of(X[90:], T, y[90:])
     for name, value in vars(whole).items():
         np.testing.assert_allclose(value, vars(parts)[name], rtol=1e-12)
     xx, xt, tt = whole.centred()

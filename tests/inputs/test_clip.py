@@ -107,7 +107,7 @@ def test_media_of_an_evaluation(folder: Path) -> None:
 
 
 def test_a_missing_picture_is_named(folder: Path) -> None:
-    with pytest.raises(InputError, match="the picture of row 1 is missing or broken"):
+    with pytest.raises(InputError, match="the image of row 1 is missing or broken"):
         ClipSpace(folder, progress=silent).images(ImageBytes([_png(pictures()[0]), b"no picture"]))
 
 
@@ -121,9 +121,9 @@ def _png(picture: Image.Image) -> bytes:
 
 def test_what_is_no_picture_or_text_is_refused(folder: Path) -> None:
     space = ClipSpace(folder, progress=silent)
-    with pytest.raises(InputError, match="takes media or a list of Pillow's pictures; got ndarray at row 0"):
+    with pytest.raises(InputError, match="takes media or a list of Pillow's images; got ndarray at row 0"):
         space.images([np.zeros((3, 3, 3))])
-    with pytest.raises(InputError, match="there are no pictures"):
+    with pytest.raises(InputError, match="`images` is empty"):
         space.images([])
     for bad in ("a cat", [], ["a cat", 3]):
         with pytest.raises(InputError, match="`texts` must be a list of texts"):

@@ -13,7 +13,7 @@ import errata
 from errata import cli
 from errata.core import InputError
 from errata.inputs import FORMATS, FileFormat, ObjectFormat, collect, read, registry
-from errata.inputs.names import build, check_asked
+from errata.inputs.names import build, check_metadata
 
 N = 600
 
@@ -31,7 +31,7 @@ def toy_arrays(seed=0):
 def read_lines(path, reading):
     """One JSON object a row."""
     rows = [json.loads(line) for line in path.read_text().splitlines()]
-    check_asked(list(rows[0]), reading)
+    check_metadata(list(rows[0]), reading)
     return build({name: np.array([row[name] for row in rows]) for name in rows[0]}, reading)
 
 

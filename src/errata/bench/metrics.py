@@ -49,16 +49,17 @@ def discovery(h: Array, b: Array, rule: Rule | None = None) -> Rates:
     rule = rule or Rule()
     h = h[:, h.any(axis=0)][:, : rule.top]
     precise = rule.reaches(precision_matrix(h, b), rule.precision)
-    found = _found(h, b, precise, rule)
     scope = h.shape[1] if rule.fdr_scope == "all" else _prefix(h, b, precise, rule)
-    false = ~precise[:scope].any(axis=1) if b.shape[1] else np.ones(scope, dtype=bool)
-    return Rates(
-        dr=float(found.mean()) if b.shape[1] else None,
-        fdr=float(false.mean()) if scope else None,
-    )
+    dr = None
+    false: Array = np.ones(scope, dtype=bool)
+    if b.shape[1]:
+        dr = float(_discovered(h, b, precise, rule).mean())
+        false = np.logical_not(precise[:scope].any(axis=1))
+    fdr = float(false.mean()) if scope else None
+    return Rates(dr, fdr)
 
 
-def _found(h: Array, b: Array, precise: Array, rule: Rule) -> Array:
+def _discovered(h: Array, b: Array, precise: Array, rule: Rule) -> Array:
     """(t,) bool: enough of the true slice is covered by the hypotheses that are precise in it."""
     covered = np.zeros(b.shape[1])
     for j in range(b.shape[1]):
@@ -70,7 +71,7 @@ def _found(h: Array, b: Array, precise: Array, rule: Rule) -> Array:
 def _prefix(h: Array, b: Array, precise: Array, rule: Rule) -> int:
     """The fewest first hypotheses that find all true slices; all of them where none do."""
     for s in range(1, h.shape[1] + 1):
-        if b.shape[1] and _found(h[:, :s], b, precise[:s], rule).all():
+        if b.shape[1] and _discovered(h[:, :s], b, precise[:s], rule).all():
             return s
     return int(h.shape[1])
 
@@ -92,10 +93,11 @@ def average_precision(scores: Array, truth: Array) -> float:
     if not truth.any():
         return 0.0
     order = np.argsort(-scores, kind="stable")
-    sorted_scores, hits = scores[order], truth[order].astype(np.float64)
-    last = np.append(np.flatnonzero(np.diff(sorted_scores)), len(scores) - 1)  # ends of runs of ties
-    found = np.cumsum(hits)[last]
-    precision, recall = found / (last + 1), found / hits.sum()
+    hits = truth[order].astype(np.float64)
+    last = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)  # ends of runs of ties
+    hits_so_far = np.cumsum(hits)[last]
+    precision = hits_so_far / (last + 1)
+    recall = hits_so_far / hits.sum()
     return float(np.sum(np.diff(recall, prepend=0.0) * precision))
 
 

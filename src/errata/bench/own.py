@@ -29,7 +29,7 @@ def from_file(path: Path, target: str, attributes: Sequence[str]) -> Table:
     name = evaluation.representation(None, "a table of slice settings")
     answers, marks = from_columns(_frame(evaluation), _bare(target), [_bare(column) for column in attributes])
     features = np.asarray(evaluation.representations[name])
-    return Table(path.stem, answers, marks, features, name, _pictures(evaluation.media), evaluation.groups)
+    return Table(path.stem, answers, marks, features, name, _images(evaluation.media), evaluation.groups)
 
 
 def _column_names(path: Path) -> list[str]:
@@ -40,23 +40,27 @@ def _column_names(path: Path) -> list[str]:
     try:
         if path.suffix.lower() == ".csv":
             return [str(name) for name in pd.read_csv(path, nrows=0).columns]
-        return list(pyarrow.parquet.read_schema(path).names) if path.suffix.lower() == ".parquet" else []
+        if path.suffix.lower() == ".parquet":
+            return list(pyarrow.parquet.read_schema(path).names)
     except (OSError, ValueError):  # of which arrow's and pandas' own are kinds
-        return []
+        pass
+    return []
 
 
 def _plain(path: Path, names: Sequence[str], target: str, attributes: Sequence[str]) -> Table:
     import pandas as pd
 
     if "image" in names or "image_path" in names:
-        raise InputError(f"`{path.name}` has pictures but no `embedding` that methods could search; add one")
+        raise InputError(f"`{path.name}` has images but no `embedding` that methods could search; add one")
     try:
         frame = pd.read_csv(path) if path.suffix.lower() == ".csv" else pd.read_parquet(path)
     except (OSError, ValueError) as error:
         raise InputError(f"`{path}` cannot be read ({str(error).strip()}); write it again") from error
     spare = [name for name in names if name in KNOWN and name not in (target, *attributes)]
-    made = from_frame(frame.drop(columns=spare), target, attributes, name=path.stem)
-    return replace(made, groups=frame["groups"].to_numpy()) if "groups" in spare else made
+    table = from_frame(frame.drop(columns=spare), target, attributes, name=path.stem)
+    if "groups" not in spare:
+        return table
+    return replace(table, groups=frame["groups"].to_numpy())
 
 
 def _frame(evaluation: Evaluation) -> DataFrame:
@@ -71,11 +75,11 @@ def _bare(column: str) -> str:
     return column.removeprefix("metadata:")
 
 
-def _pictures(media: Media | None) -> Array | None:
-    """(n, px, px, 3) uint8; None where rows are not pictures."""
+def _images(media: Media | None) -> Array | None:
+    """(n, px, px, 3) uint8; None where rows are not images."""
     if media is None or media.kind != "image":
         return None
     thumbnails = [media.thumbnail(i, LARGER * PX) for i in range(len(media))]
     if None in thumbnails:
-        raise InputError(f"the picture of row {thumbnails.index(None)} is missing or broken; drop that row")
+        raise InputError(f"the image of row {thumbnails.index(None)} is missing or broken; drop that row")
     return decoded([data for data in thumbnails if data is not None])

@@ -86,7 +86,8 @@ def _stamp_shape(codes: Array, ink: Array, boxes: Array, is_round: bool) -> None
     """Writes the shape into `codes` (b, px, px). Corners are rounded, not sizes, so that neighbours never overlap."""
     px = codes.shape[1]
     edges = np.rint((boxes + np.array([0, 0, 1, 1])) * (px / CANVAS)).astype(np.int64)
-    start, end = edges[:, :2], np.maximum(edges[:, 2:], edges[:, :2] + SMALLEST)
+    start = edges[:, :2]
+    end = np.maximum(edges[:, 2:], start + SMALLEST)
     end[boxes[:, 0] < 0] = start[boxes[:, 0] < 0] = 0
     at = np.arange(px)
     across = (at >= start[:, :1]) & (at < end[:, :1])
@@ -108,7 +109,8 @@ def _stamp_word(codes: Array, ink: Array, boxes: Array, size: Array) -> None:
         corner = np.rint(boxes[rows, :2] * (px / CANVAS)).astype(np.int64)
         corner = np.minimum(corner, [px - glyph.shape[1], px - glyph.shape[0]])
         down, across = np.nonzero(glyph)
-        x, y = corner[:, :1] + across, corner[:, 1:] + down
+        x = corner[:, :1] + across
+        y = corner[:, 1:] + down
         codes[rows[:, None], y, x] = ink[rows[:, None], x]
 
 

@@ -126,11 +126,11 @@ def place(present: Array, widths: Array, heights: Array, seed: np.random.SeedSeq
     return boxes
 
 
-def too_close(one: Array, other: Array) -> Array:
+def too_close(first: Array, second: Array) -> Array:
     """(...) bool: whether boxes (..., 4) are less than the gap apart; an absent box is never."""
-    width = np.minimum(one[..., 2], other[..., 2]) - np.maximum(one[..., 0], other[..., 0])
-    height = np.minimum(one[..., 3], other[..., 3]) - np.maximum(one[..., 1], other[..., 1])
-    return (width > -GAP) & (height > -GAP) & (one[..., 0] >= 0) & (other[..., 0] >= 0)
+    width = np.minimum(first[..., 2], second[..., 2]) - np.maximum(first[..., 0], second[..., 0])
+    height = np.minimum(first[..., 3], second[..., 3]) - np.maximum(first[..., 1], second[..., 1])
+    return (width > -GAP) & (height > -GAP) & (first[..., 0] >= 0) & (second[..., 0] >= 0)
 
 
 def _relative_position(squares: Array) -> Array:

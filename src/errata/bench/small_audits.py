@@ -91,7 +91,8 @@ def quick_audit(evaluation: Evaluation, names: Mapping[str, str] | None = None, 
 
 def _add_map(audit: Audit) -> Audit:
     xy = audit.evaluation.representations["features"][:, :2]
-    low, high = xy.min(axis=0), xy.max(axis=0)
+    low = xy.min(axis=0)
+    high = xy.max(axis=0)
     places = np.round((2 * (xy - low) / (high - low) - 1) * 32_767).astype("<i2")
     data = {"representation": "features", "n": len(places), "xy": b64encode(places.tobytes()).decode()}
     return replace(audit, explanations=(*audit.explanations, RowMap.from_json(data)))

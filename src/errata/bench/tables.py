@@ -1,8 +1,8 @@
 """Tables that slice settings are made from, and models that learn from their rows.
 
 A table has a binary target, binary attributes, and a representation that is foreign to every model trained on it.
-For pictures it is the penultimate layer of a small network taught finer labels than the target, on rows that are then
-left out of the table; it stands where the literature has CLIP, which cannot be had offline.
+For images it is the penultimate layer of a small network trained on finer labels than the target, on rows that are
+then left out of the table; the literature uses CLIP, which is not available offline.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 Train = Callable[[Array, Array, Array], tuple[Array, Array]]
 
 PX = 32
-TAUGHT = 0.4  # share of the rows that teach the representation and are then left out
+ENCODER_SHARE = 0.4  # of the rows, which train the representation and are then left out
 EPOCHS = 4
 ANIMALS = ("bird", "cat", "deer", "dog", "frog", "horse")
 AGES = (0, 18, 30, 45, 60, 200)
-MANY = 20  # values of a column above which it is no attribute,
-MOST_WORDS = 200  # and values of text above which it is no feature
+MOST_VALUES = 20  # of a column that is an attribute
+MOST_TEXTS = 200  # different ones of a column that is a feature
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,33 +108,36 @@ def cifar10(
 ) -> Table:
     """Animal or vehicle? Attributes: the ten classes, and three properties of the pixels that cross the target."""
     frame = _sampled(_parquet(folder, "cifar10.parquet"), rows, seed)
-    images = _kept(cache, f"cifar10-{len(frame)}-{seed}-images", lambda: decoded(frame["image"]))
+    images = _cached(cache, f"cifar10-{len(frame)}-{seed}-images", lambda: decoded(frame["image"]))
     names, fine = np.unique(frame["label"].to_numpy(str), return_inverse=True)
-    rest, features = _taught(images, fine, seed, cache, f"cifar10-{len(frame)}-{seed}")
-    images, fine = images[rest], fine[rest]
+    rest, features = _encode(images, fine, seed, cache, f"cifar10-{len(frame)}-{seed}")
+    images = images[rest]
+    fine = fine[rest]
     attributes = {str(name): fine == i for i, name in enumerate(names)} | pixel_attributes(images)
     target = (np.isin(names[fine], ANIMALS) == (positive == "animal")).astype(np.int64)
-    return Table(f"cifar10-{positive}", target, attributes, features, "small network taught the ten classes", images)
+    return Table(
+        f"cifar10-{positive}", target, attributes, features, "small network trained on the ten classes", images
+    )
 
 
 def utkface(folder: Path | None = None, *, rows: int | None = None, seed: int = 0, cache: Path | None = None) -> Table:
     """A woman or a man? Attributes: bands of age and groups of race, as the data set names them."""
     frame = _sampled(_parquet(folder, "utkface64.parquet"), rows, seed)
-    images = _kept(cache, f"utkface-{len(frame)}-{seed}-images", lambda: decoded(frame["image"]))
+    images = _cached(cache, f"utkface-{len(frame)}-{seed}-images", lambda: decoded(frame["image"]))
     band = np.digitize(frame["age"].to_numpy(), AGES[1:-1])
     races, race = np.unique(frame["race"].to_numpy(str), return_inverse=True)
     target = (frame["gender"].to_numpy(str) == "female").astype(np.int64)
     fine = (band * len(races) + race) * 2 + target
-    rest, features = _taught(images, fine, seed, cache, f"utkface-{len(frame)}-{seed}")
+    rest, features = _encode(images, fine, seed, cache, f"utkface-{len(frame)}-{seed}")
     bands = [f"age {low}-{high - 1}" for low, high in pairwise(AGES[:-1])] + [f"age {AGES[-2]}+"]
     attributes = {name: band[rest] == i for i, name in enumerate(bands)}
     attributes |= {str(name): race[rest] == i for i, name in enumerate(races)}
-    words = "small network taught age band, race and gender"
+    words = "small network trained on age band, race and gender"
     return Table("utkface", target[rest], attributes, features, words, images[rest])
 
 
 def pixel_attributes(images: Array) -> dict[str, Array]:
-    """Above the median of all pictures: brightness, red over blue, and contrast."""
+    """Above the median of all images: brightness, red over blue, and contrast."""
     pixels = images.astype(np.float32)
     values = {
         "bright": pixels.mean(axis=(1, 2, 3)),
@@ -153,7 +156,7 @@ def from_frame(frame: DataFrame, target: str, attributes: Sequence[str], *, name
     if rest.shape[1] == 0:
         raise InputError("no columns are left for the features: a model needs something besides target and attributes")
     for column in rest.select_dtypes(exclude=["number", "bool"]):
-        if rest[column].nunique() > MOST_WORDS:
+        if rest[column].nunique() > MOST_TEXTS:
             raise InputError(f"column `{column}` has {rest[column].nunique():,} different texts; drop it or bin it")
     rest = pd.get_dummies(rest, dtype=float)
     X = rest.to_numpy(dtype=np.float64)
@@ -181,8 +184,8 @@ def from_columns(frame: DataFrame, target: str, attributes: Sequence[str]) -> tu
 def _indicators(column: Series[Any], name: str) -> dict[str, Array]:
     """Two values: the second, by the column's name; more: one a value."""
     values = np.unique(column.dropna().to_numpy())
-    if not 2 <= len(values) <= MANY:
-        raise InputError(f"attribute `{name}` has {len(values)} values; bin it to between 2 and {MANY}")
+    if not 2 <= len(values) <= MOST_VALUES:
+        raise InputError(f"attribute `{name}` has {len(values)} values; bin it to between 2 and {MOST_VALUES}")
     named = {name: values[1]} if len(values) == 2 else {f"{name}={value}": value for value in values}
     return {key: (column == value).to_numpy(bool) for key, value in named.items()}
 
@@ -190,7 +193,7 @@ def _indicators(column: Series[Any], name: str) -> dict[str, Array]:
 def train_network(
     images: Array, *, network: str = "small", epochs: int = 10, batch: int = 128, lr: float = 1e-3, seed: int = 0
 ) -> Train:
-    """A network of `errata.train` on pictures (n, px, px, 3); the representation is its penultimate layer."""
+    """A network of `errata.train` on images (n, px, px, 3); the representation is its penultimate layer."""
     require("torch", "torch")
     return partial(_train_network, images, network=network, epochs=epochs, batch=batch, lr=lr, seed=seed)
 
@@ -214,7 +217,8 @@ def train_logistic(X: Array, *, C: float = 1.0) -> Train:
 def _train_logistic(X: Array, rows: Array, labels: Array, wanted: Array, *, C: float) -> tuple[Array, Array]:
     from sklearn.linear_model import LogisticRegression
 
-    centre, spread = X[rows].mean(axis=0), np.maximum(X[rows].std(axis=0), 1e-12)
+    centre = X[rows].mean(axis=0)
+    spread = np.maximum(X[rows].std(axis=0), 1e-12)
     model = LogisticRegression(C=C, max_iter=1000).fit((X[rows] - centre) / spread, labels)
     scaled = (X[wanted] - centre) / spread
     return model.predict_proba(scaled)[:, 1], scaled
@@ -247,23 +251,23 @@ def decoded(column: Sequence[bytes] | Series[Any]) -> Array:
     return images
 
 
-def _taught(images: Array, fine: Array, seed: int, cache: Path | None, name: str) -> tuple[Array, Array]:
-    """The rows that did not teach, and what a network taught `fine` by the others sees in them, (n, d)."""
+def _encode(images: Array, fine: Array, seed: int, cache: Path | None, name: str) -> tuple[Array, Array]:
+    """The rows that were not trained on, and (n, d) their features by a network trained on `fine` of the others."""
     from ..train import fit, network, outputs
 
-    teachers = int(TAUGHT * len(images))
-    rest = np.arange(teachers, len(images))
+    count = int(ENCODER_SHARE * len(images))
+    rest = np.arange(count, len(images))
 
     def features() -> Array:
         model = network("small", px=PX, outputs=int(fine.max()) + 1, seed=seed)
-        fit(model, images[:teachers], fine[:teachers], epochs=EPOCHS, batch=128, lr=3e-3, seed=seed)
+        fit(model, images[:count], fine[:count], epochs=EPOCHS, batch=128, lr=3e-3, seed=seed)
         return outputs(model, images[rest])[1]
 
-    return rest, _kept(cache, f"{name}-features", features)
+    return rest, _cached(cache, f"{name}-features", features)
 
 
-def _kept(cache: Path | None, name: str, make: Callable[[], Array]) -> Array:
-    """From the cache, or made and put there."""
+def _cached(cache: Path | None, name: str, make: Callable[[], Array]) -> Array:
+    """From the cache, or computed and put there."""
     if cache is None:
         return make()
     path = cache / f"{name}.npy"

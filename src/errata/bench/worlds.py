@@ -1,4 +1,4 @@
-"""A world of SpotCheck: which objects a picture may hold, what varies about them, and where the model is to be blind.
+"""A world of SpotCheck: which objects an image may hold, what varies about them, and where the model is to be blind.
 
 Plumb et al. 2023 and its published generator, from a seed and without global state. A feature is written
 `layer_attribute` and is 0 or 1; only the square's position relative to the middle row, which is known once the
@@ -97,14 +97,14 @@ def _options(layers: tuple[str, ...], count: int, rng: np.random.Generator) -> l
 def sample_blindspots(enabled: tuple[str, ...], sizes: list[int], rng: np.random.Generator) -> tuple[Blindspot, ...]:
     """One blindspot of each size besides the square's presence, every pair contradicting in at least two features."""
     for _ in range(RESTARTS):
-        found: list[Blindspot] = []
+        chosen: list[Blindspot] = []
         for size in sizes:
-            blindspot = _blindspot_apart(found, enabled, size, rng)
+            blindspot = _blindspot_apart(chosen, enabled, size, rng)
             if blindspot is None:
                 break
-            found.append(blindspot)
+            chosen.append(blindspot)
         else:
-            return tuple(found)
+            return tuple(chosen)
     raise InputError(
         f"{len(sizes)} blindspots of {sizes} of {len(enabled)} features that contradict each other in {APART} were "
         f"not found in {RESTARTS} restarts of {TRIES} tries; ask for fewer or enable more features"
@@ -112,11 +112,11 @@ def sample_blindspots(enabled: tuple[str, ...], sizes: list[int], rng: np.random
 
 
 def _blindspot_apart(
-    found: list[Blindspot], enabled: tuple[str, ...], size: int, rng: np.random.Generator
+    chosen: list[Blindspot], enabled: tuple[str, ...], size: int, rng: np.random.Generator
 ) -> Blindspot | None:
     for _ in range(TRIES):
         candidate = _grow(enabled, size, rng)
-        if all(contradictions(candidate, other) >= APART for other in found):
+        if all(contradictions(candidate, other) >= APART for other in chosen):
             return candidate
     return None
 
@@ -142,9 +142,9 @@ def presence(name: str) -> str:
     return f"{name.partition('_')[0]}_presence"
 
 
-def contradictions(one: Blindspot, other: Blindspot) -> int:
-    """In how many features two blindspots demand different values; one is enough to be disjoint."""
-    return sum(name in other and other[name] != value for name, value in one.items())
+def contradictions(first: Blindspot, second: Blindspot) -> int:
+    """In how many features two blindspots demand different values; one feature is enough to be disjoint."""
+    return sum(name in second and second[name] != value for name, value in first.items())
 
 
 def _pick(names: list[str], rng: np.random.Generator) -> str:

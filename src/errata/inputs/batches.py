@@ -15,7 +15,7 @@ ROW_KEYS = {"id": "ids", "ids": "ids", "group": "groups", "groups": "groups"}
 
 @dataclass(frozen=True)
 class Batch:
-    """One call of the model, and what is known of its rows."""
+    """The arguments of one call of the model, and the columns of its rows."""
 
     labels: Any
     args: tuple[Any, ...] = ()
@@ -24,14 +24,17 @@ class Batch:
 
 
 def split_batch(batch: Any, metadata: Collection[str] = ()) -> Batch:
-    """A pair (inputs, labels), or a dict with a label key whose other keys are the model's arguments.
+    """Split a batch into the model's arguments, the labels and what describes the rows.
 
-    Of a dict, `id`/`ids`, `group`/`groups` and the keys named as metadata are kept from the model.
+    batch: a pair (inputs, labels), or a dict with a label key whose other keys are the model's arguments. Of a dict,
+    `id`/`ids`, `group`/`groups` and the keys named as metadata do not go to the model.
     """
     if isinstance(batch, Mapping):
         return _split_dict(dict(batch), metadata)
     if not isinstance(batch, list | tuple) or len(batch) != 2:
-        got = f"a {type(batch).__name__}" + (f" of {len(batch)}" if isinstance(batch, list | tuple) else "")
+        got = f"a {type(batch).__name__}"
+        if isinstance(batch, list | tuple):
+            got += f" of {len(batch)}"
         raise InputError(f"a batch must be a pair (inputs, labels) or a dict with a label; got {got}")
     if metadata:
         raise InputError("`metadata` names keys of dict batches, but this loader gives pairs; give dicts")
@@ -60,12 +63,14 @@ def logits_of(output: Any) -> Any:
     """The tensor of logits in a model's output: the output itself, its `logits`, or the first of a tuple."""
     if hasattr(output, "detach"):
         return output
-    found = output.get("logits") if isinstance(output, Mapping) else getattr(output, "logits", None)
-    if found is None and isinstance(output, list | tuple) and output:
-        found = output[0]
-    if found is None or not hasattr(found, "detach"):
+    logits = getattr(output, "logits", None)
+    if isinstance(output, Mapping):
+        logits = output.get("logits")
+    elif logits is None and isinstance(output, list | tuple) and output:
+        logits = output[0]
+    if not hasattr(logits, "detach"):
         raise InputError(
             f"the model's output is a {type(output).__name__} without `logits`; "
             "give a tensor, a dict with the key `logits`, or an object with `.logits`"
         )
-    return found
+    return logits

@@ -1,9 +1,9 @@
-"""`bridge`: one space for pictures and texts, fitted between an image backbone and a sentence encoder.
+"""`bridge`: one space for images and texts, fitted between an image backbone and a sentence encoder.
 
-For when there is no CLIP, or the pictures are far from what it knows. Both sides are linear maps in closed form: ridge
-regression of the texts on the image features, or canonical correlations. Only sums over rows are needed, so
-that held-out fits cost no second reading. What such a space can say is limited by the texts it was fitted to: `score`
-says how often it names rows it was not fitted on, where it can with names that it was not fitted on either.
+For when there is no CLIP, or the images are far from what it was trained on. Both sides are linear maps in closed form:
+ridge regression of the texts on the image features, or canonical correlations. Only sums over rows are needed, so that
+held-out fits cost no second reading. What such a space can say is limited by the texts it was fitted to: `score` says
+how often it names rows it was not fitted on, where it can with names that it was not fitted on either.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class ZeroShot:
     chance: float
     n: int
     interval: tuple[float, float]  # Wilson, 95%, rows taken as independent
-    new_names: bool | None = None  # whether the names of these rows were held back too; None: nobody knows
+    new_names: bool | None = None  # whether the names of these rows were held back too; None: not recorded
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class FeatureSums:
     """Of image features x and texts t over some rows: all that a closed form needs."""
 
     n: int
@@ -58,22 +58,30 @@ class Sums:
 
     @classmethod
     def of(cls, features: Matrix, texts: Array, labels: Array) -> Self:
-        d, m = features.shape[1], texts.shape[1]
-        x, xx, xt = np.zeros(d), np.zeros((d, d)), np.zeros((d, m))
+        """The sums over rows: features (n, d), texts (k, m), labels (n,) the text of each row."""
+        d = features.shape[1]
+        x = np.zeros(d)
+        xx = np.zeros((d, d))
+        xt = np.zeros((d, texts.shape[1]))
         for rows, block in blocks(features, 1 << 24):
             X = np.asarray(block, dtype=np.float64)
-            x, xx, xt = x + X.sum(axis=0), xx + X.T @ X, xt + X.T @ texts[labels[rows]]
+            x = x + X.sum(axis=0)
+            xx = xx + X.T @ X
+            xt = xt + X.T @ texts[labels[rows]]
         counts = np.bincount(labels, minlength=len(texts)).astype(np.float64)
         return cls(len(labels), x, counts @ texts, xx, xt, (texts.T * counts) @ texts)
 
-    def __add__(self, other: Sums) -> Sums:
-        mine, theirs = vars(self), vars(other)
-        return Sums(**{name: mine[name] + theirs[name] for name in mine})
+    def __add__(self, other: FeatureSums) -> FeatureSums:
+        return FeatureSums(**{name: value + getattr(other, name) for name, value in vars(self).items()})
 
     def centred(self) -> tuple[Array, Array, Array]:
         """Covariances of x with x, x with t, t with t."""
-        x, t = self.x / self.n, self.t / self.n
-        return (self.xx / self.n - np.outer(x, x), self.xt / self.n - np.outer(x, t), self.tt / self.n - np.outer(t, t))
+        x = self.x / self.n
+        t = self.t / self.n
+        xx = self.xx / self.n - np.outer(x, x)
+        xt = self.xt / self.n - np.outer(x, t)
+        tt = self.tt / self.n - np.outer(t, t)
+        return xx, xt, tt
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +110,8 @@ class Bridge:
     name: ClassVar[str] = NAME
 
     def __init__(self, maps: Maps, facts: dict[str, Any]):
-        self.maps, self.facts = maps, facts
+        self.maps = maps
+        self.facts = facts
         score = facts["score"]
         self.score = ZeroShot(**{**score, "interval": tuple(score["interval"])})
 
@@ -126,7 +135,7 @@ class Bridge:
         """
         X, T, y = _checked(features, texts, labels, method, rank, alphas)
         folds, new_names = _folds(y, seed)
-        parts = [Sums.of(take(X, rows), T, y[rows]) for rows in folds]
+        parts = [FeatureSums.of(take(X, rows), T, y[rows]) for rows in folds]
         fits = partial(_fits, method=method, rank=rank)
         tried = []
         for f in range(1, FOLDS):
@@ -137,19 +146,27 @@ class Bridge:
         (judge,) = fits(_sum(parts, without=(0,)), [alpha])
         score = _zero_shot(*_placed(X, T, y, folds[0], judge), new_names)
         (whole,) = fits(_sum(parts), [alpha])
-        told = {"score": asdict(score), "tried": np.stack([alphas, ranks], axis=1).tolist()}
-        return cls(whole, {"method": method, "alpha": alpha, "rows": len(X), "texts": len(T), "seed": seed, **told})
+        facts = {
+            "method": method,
+            "alpha": alpha,
+            "rows": len(X),
+            "texts": len(T),
+            "seed": seed,
+            "score": asdict(score),
+            "tried": np.stack([alphas, ranks], axis=1).tolist(),
+        }
+        return cls(whole, facts)
 
     @classmethod
     def from_weights(cls, weights: Any, names: Any, **options: Any) -> Self:
-        """From a classifier's weight vectors (k, d) and the embeddings of its classes' names (k, m); no pictures.
+        """From a classifier's weight vectors (k, d) and the embeddings of its classes' names (k, m); no images.
 
-        Weights say where classes lie, not where pictures do: follow with `recentred`.
+        Weights say where classes lie, not where images do: follow with `recentred`.
         """
         return cls.fit(weights, names, **options)
 
     def recentred(self, features: Any) -> Self:
-        """The same maps with the middle of other pictures (n, d), which need no labels, as the middle."""
+        """The same maps with the middle of other images (n, d), which need no labels, as the middle."""
         X = self._matrix(features)
         centre = sum(np.asarray(block).sum(axis=0, dtype=np.float64) for _, block in blocks(X)) / len(X)
         return type(self)(replace(self.maps, image_centre=np.asarray(centre)), self.facts)
@@ -170,7 +187,8 @@ class Bridge:
 
     def zero_shot(self, features: Any, labels: Any, names: Any) -> ZeroShot:
         """On rows it was not fitted to: features (n, d), class indices (n,), embeddings of the class names (k, m)."""
-        placed, texts = self.transform_images(features), self.transform_texts(names)
+        placed = self.transform_images(features)
+        texts = self.transform_texts(names)
         return _zero_shot(placed, texts, _checked_labels(labels, len(placed), len(texts)))
 
     def embed(self, evaluation: Evaluation, representation: str | None = None) -> Evaluation:
@@ -202,7 +220,7 @@ class Bridge:
         return X
 
 
-def _fits(sums: Sums, alphas: Sequence[float], method: Method, rank: int) -> list[Maps]:
+def _fits(sums: FeatureSums, alphas: Sequence[float], method: Method, rank: int) -> list[Maps]:
     """The maps for every alpha; the eigenvectors serve all of them."""
     xx, xt, tt = sums.centred()
     values, vectors = np.linalg.eigh(xx)
@@ -227,7 +245,7 @@ def _text_side(tt: Array, method: Method) -> Array:
 
 def _pair(vectors: Array, values: Array, cross: Array, method: Method, rank: int) -> tuple[Array, Array]:
     """Ridge: (X'X + aI)^-1 X'T. CCA: the singular vectors of the whitened X'T, each side times its correlation, so
-    that a direction which pictures and texts hardly share hardly counts."""
+    that a direction which images and texts hardly share hardly counts."""
     if method == "ridge":
         return vectors @ (cross / values[:, None]), np.eye(cross.shape[1])
     root = np.sqrt(values)[:, None]
@@ -236,7 +254,7 @@ def _pair(vectors: Array, values: Array, cross: Array, method: Method, rank: int
     return vectors @ (left[:, :r] / root) * correlations[:r], right[:r].T * correlations[:r]
 
 
-def _sum(parts: Sequence[Sums], without: Sequence[int] = ()) -> Sums:
+def _sum(parts: Sequence[FeatureSums], without: Sequence[int] = ()) -> FeatureSums:
     first, *others = (part for f, part in enumerate(parts) if f not in without)
     total = first
     for other in others:

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     import torch
     from PIL import Image
 
-PX = 448  # pictures are read at twice the usual input or more, so that the encoder's own resizing decides
+PX = 448  # images are read at twice the usual input or more, so that the encoder's own resizing decides
 
-Encode = Callable[[list[Any]], Any]  # pictures or texts of one batch -> tensor (b, d)
+Encode = Callable[[list[Any]], Any]  # images or texts of one batch -> tensor (b, d)
 
 
 class ClipSpace:
-    """Pictures and texts as rows of length one in one space.
+    """Images and texts as rows of length one in one space.
 
     path: a folder that holds a CLIP as transformers saves it; or, with `architecture`, a file with its weights.
     architecture: the name of an open_clip architecture such as "ViT-B-32". device: where to run. Default: a GPU where
@@ -48,16 +48,18 @@ class ClipSpace:
 
         self.batch = batch
         self.progress = progress
-        where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        if device is None:
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        where = torch.device(device)
         if architecture is None:
             self._images, self._texts = _from_transformers(Path(path), where)
         else:
             self._images, self._texts = _from_open_clip(Path(path), architecture, where)
 
     def images(self, pictures: Images | Sequence[Image.Image]) -> Array:
-        """(n, d) float32, from an evaluation's media or from pictures that Pillow has opened."""
+        """(n, d) float32, from an evaluation's media or from images that Pillow has opened."""
         if not len(pictures):
-            raise InputError("there are no pictures; give at least one")
+            raise InputError("`images` is empty; give at least one image")
         return self._embed(lambda rows: [_picture(pictures, i) for i in rows], len(pictures), self._images)
 
     def texts(self, texts: Sequence[str]) -> Array:
@@ -78,12 +80,15 @@ class ClipSpace:
 
 
 def _picture(pictures: Any, i: int) -> Image.Image:
-    picture = pictures.picture(i, PX) if isinstance(pictures, Images) else pictures[i]
+    if isinstance(pictures, Images):
+        picture = pictures.picture(i, PX)
+    else:
+        picture = pictures[i]
     if picture is None:
-        raise InputError(f"the picture of row {i} is missing or broken; leave that row out")
+        raise InputError(f"the image of row {i} is missing or broken; leave that row out")
     if not hasattr(picture, "convert"):
         got = type(picture).__name__
-        raise InputError(f"`images` takes media or a list of Pillow's pictures; got {got} at row {i}")
+        raise InputError(f"`images` takes media or a list of Pillow's images; got {got} at row {i}")
     converted: Image.Image = picture.convert("RGB")
     return converted
 

@@ -28,9 +28,9 @@ def from_estimator(
 ) -> Evaluation:
     """An Evaluation of a fitted estimator on inputs `X` and true answers `y`.
 
-    Representations: "features", the numbers that the estimator (of a Pipeline, its last step) sees,
-    which are not the model's own; and for a multi-layer perceptron "penultimate", its last hidden layer.
-    `metadata` names columns of `X` where it is a data frame; `features=False` leaves the features out.
+    Representations: "features", the numeric input of the estimator (of a Pipeline, of its last step),
+    which is not the model's own; and for a multi-layer perceptron "penultimate", its last hidden layer.
+    metadata: columns of `X` where it is a data frame. features: False leaves "features" out.
     """
     _check_fitted(estimator)
     y = _answers(X, y)
@@ -38,12 +38,14 @@ def from_estimator(
     inputs, last = _last_step(estimator, X)
     representations: dict[str, Array] = {}
     sources: dict[str, Source] = {}
-    seen = _numbers(inputs) if features or _is_perceptron(last) else None
-    if _is_perceptron(last) and seen is not None:
-        representations["penultimate"], sources["penultimate"] = penultimate(last, seen), Source(from_model=True)
-    if features and seen is not None:
-        _check_complete(seen)
-        representations["features"], sources["features"] = seen, Source(from_model=False)
+    numbers = _numbers(inputs) if features or _is_perceptron(last) else None
+    if _is_perceptron(last) and numbers is not None:
+        representations["penultimate"] = penultimate(last, numbers)
+        sources["penultimate"] = Source(from_model=True)
+    if features and numbers is not None:
+        _check_complete(numbers)
+        representations["features"] = numbers
+        sources["features"] = Source(from_model=False)
     return Evaluation(
         **outcome,
         representations=representations,
@@ -78,7 +80,7 @@ def _check_fitted(estimator: Any) -> None:
     except NotFittedError as error:
         raise InputError(f"the {type(estimator).__name__} is not fitted; call its `fit` first") from error
     except TypeError:
-        return  # not scikit-learn's own; then `predict` will say
+        return  # not scikit-learn's own; then `predict` raises
 
 
 def _answers(X: Any, y: Any) -> Array:
@@ -108,17 +110,17 @@ def _classified(estimator: Any, X: Any, y: Array) -> dict[str, Any]:
 
 
 def _indices(name: str, values: Array, classes: Array) -> Array:
-    """(n,) the place of each value among the classes."""
+    """(n,) the index of each value among the classes."""
     import pandas as pd
 
-    found: Array = pd.Index(classes).get_indexer(pd.Index(values))
-    if (found < 0).any():
-        row = int(np.flatnonzero(found < 0)[0])
+    indices: Array = pd.Index(classes).get_indexer(pd.Index(values))
+    if (indices < 0).any():
+        row = int(np.flatnonzero(indices < 0)[0])
         known = ", ".join(str(c) for c in classes[:8])
         raise InputError(
             f"`{name}` has the class {values[row]!r} at row {row}, which the estimator never saw; known: {known}"
         )
-    return found.astype(np.int64)
+    return indices.astype(np.int64)
 
 
 def _multilabel(estimator: Any, X: Any, y: Array) -> dict[str, Any]:
@@ -132,9 +134,10 @@ def _multilabel(estimator: Any, X: Any, y: Array) -> dict[str, Any]:
 
 def _positives(probs: Sequence[Array], classes: Sequence[Array]) -> Array:
     """(n, t): the probability of 1 for each label; 0 where training never saw a 1."""
-    return np.stack(
-        [p[:, list(c).index(1)] if 1 in c else np.zeros(len(p)) for p, c in zip(probs, classes, strict=True)], 1
-    )
+    columns = []
+    for p, c in zip(probs, classes, strict=True):
+        columns.append(p[:, list(c).index(1)] if 1 in c else np.zeros(len(p)))
+    return np.stack(columns, axis=1)
 
 
 def _regressed(estimator: Any, X: Any, y: Array) -> dict[str, Any]:
@@ -156,7 +159,9 @@ def _last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
     if not hasattr(estimator, "steps"):
         return X, estimator
     before = estimator[:-1]
-    return (before.transform(X) if len(before) else X), estimator[-1]
+    if len(before):
+        X = before.transform(X)
+    return X, estimator[-1]
 
 
 def _numbers(inputs: Any) -> Array | None:

@@ -1,4 +1,4 @@
-"""What `collect` has fitted, as one .safetensors file: arrays, and facts as JSON beside them."""
+"""The state of a fitted bridge or influence as one .safetensors file: arrays, with facts as JSON in its header."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ..core import InputError, State
 
 
 def save_state(state: State, path: str | Path) -> Path:
+    """Write a state, and return its path."""
     from safetensors.numpy import save_file
 
     facts = json.dumps({"name": state.name, **state.facts})

@@ -1,6 +1,6 @@
-"""What rows look like to a person: texts, and pictures from arrays, bytes or files.
+"""What a person sees of a row: its text, or its image from an array, bytes or a file.
 
-All keep the data where it is and an index into it, so that taking rows costs nothing.
+All leave the data where it is and hold an index into it, so that taking rows costs nothing.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Texts:
 
 
 class Images:
-    """What all pictures share: an index into the data, and thumbnails that never raise."""
+    """What all images share: an index into the data, and thumbnails that never raise."""
 
     kind: Literal["image", "text"] = "image"
 
@@ -62,12 +62,12 @@ class Images:
         return None
 
     def thumbnail(self, i: int, px: int) -> bytes | None:
-        """PNG or JPEG at most `px` wide and high; None where the picture is missing or broken."""
+        """PNG or JPEG at most `px` wide and high; None where the image is missing or broken."""
         picture = self._picture(int(self._index[i]), px)
         return None if picture is None else _encode(picture, px)
 
     def picture(self, i: int, px: int) -> Image.Image | None:
-        """In colour and upright, for an encoder that wants `px`; None where the picture is missing or broken."""
+        """In colour and upright, for an encoder that wants `px`; None where the image is missing or broken."""
         from PIL import ImageOps
 
         picture = self._picture(int(self._index[i]), px)
@@ -78,7 +78,7 @@ class Images:
 
 
 class ImageArrays(Images):
-    """One array of pictures, memory-mapped or not: (n, h, w) or (n, h, w, 3); uint8, or floats in [0, 1]."""
+    """One array of images, memory-mapped or not: (n, h, w) or (n, h, w, 3); uint8, or floats in [0, 1]."""
 
     def __init__(self, images: Any, index: Array | None = None):
         images = np.asanyarray(images)
@@ -99,7 +99,7 @@ class ImageArrays(Images):
 
 
 class ImageBytes(Images):
-    """Pictures as encoded JPEG or PNG bytes, one a row; None where there is none. An arrow column is taken as it is."""
+    """Images as encoded JPEG or PNG bytes, one a row; None where there is none. An arrow column is taken as it is."""
 
     def rows(self, index: Array) -> ImageBytes:
         return ImageBytes(self._items, self._index[np.asarray(index)])
@@ -111,7 +111,7 @@ class ImageBytes(Images):
 
 
 class ImagePaths(Images):
-    """Pictures in files; relative paths start at `folder`."""
+    """Images in files; relative paths start at `folder`."""
 
     def __init__(self, paths: Any, folder: str | Path = "", index: Array | None = None):
         super().__init__(paths, index)
@@ -121,7 +121,7 @@ class ImagePaths(Images):
         return ImagePaths(self._items, self._folder, self._index[np.asarray(index)])
 
     def path(self, i: int) -> Path | None:
-        """Where the picture of row i lies; None where the row names none."""
+        """The file of row i; None where the row names none."""
         return self._path(int(self._index[i]))
 
     def _path(self, item: int) -> Path | None:
@@ -164,7 +164,7 @@ def _decode(source: Path | io.BytesIO, px: int) -> Image.Image | None:
 
 
 def _encode(picture: Image.Image, px: int) -> bytes:
-    """Small pictures are enlarged by a whole number, pixel by pixel, as PNG; large ones shrink to JPEG."""
+    """Small images are enlarged by a whole number, pixel by pixel, as PNG; large ones shrink to JPEG."""
     from PIL import Image, ImageOps
 
     picture = _eight_bit(picture)
@@ -186,7 +186,8 @@ def _eight_bit(picture: Image.Image) -> Image.Image:
         return picture
     if picture.mode[0] in "IF":  # 16 bits and more (scans, X-rays): stretched, since clipping would turn them white
         values = np.asarray(picture, dtype=np.float64)
-        low, high = values.min(), values.max()
+        low = values.min()
+        high = values.max()
         return Image.fromarray(np.rint((values - low) * (255 / max(high - low, 1e-12))).astype(np.uint8))
     if "A" in picture.getbands() or "transparency" in picture.info:
         paper = Image.new("RGBA", picture.size, "white")

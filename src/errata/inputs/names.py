@@ -30,17 +30,21 @@ class Reading:
 
     @classmethod
     def of(cls, metadata: Sequence[str], foreign: Sequence[str], folder: Path, where: str) -> Reading:
-        """One name may be given as it is; a tuple of its letters is never meant."""
-        many = [(names,) if isinstance(names, str) else tuple(names) for names in (metadata, foreign)]
-        return cls(many[0], many[1], folder, where)
+        """From names, of which a single one may be a plain string."""
+        if isinstance(metadata, str):
+            metadata = (metadata,)
+        if isinstance(foreign, str):
+            foreign = (foreign,)
+        return cls(tuple(metadata), tuple(foreign), folder, where)
 
 
 def has_prefix(name: str, prefixes: Iterable[str] = PREFIXES) -> bool:
+    """Whether a name starts with one of the prefixes and goes on behind it."""
     return any(name.startswith(prefix) and len(name) > len(prefix) for prefix in prefixes)
 
 
-def check_asked(names: Collection[str], reading: Reading) -> None:
-    """Every column named as metadata must be there."""
+def check_metadata(names: Collection[str], reading: Reading) -> None:
+    """Raise an InputError where a column named as metadata does not exist."""
     for name in reading.metadata:
         if name not in names:
             raise unknown(f"metadata column in {reading.where}:", name, names)
@@ -63,14 +67,14 @@ def build(columns: Mapping[str, Any], reading: Reading, class_names: Sequence[st
 
 
 def _representations(columns: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    representations: dict[str, Any] = {}
     for column, value in columns.items():
         name = column.partition(":")[2] or column
         if column == "embedding" or has_prefix(column, ("embedding:",)):
-            if name in found:
+            if name in representations:
                 raise InputError("`embedding` and `embedding:embedding` have one name; rename one of them")
-            found[name] = value
-    return found
+            representations[name] = value
+    return representations
 
 
 def _metadata(columns: Mapping[str, Any], reading: Reading) -> dict[str, Any]:
@@ -85,19 +89,22 @@ def _metadata(columns: Mapping[str, Any], reading: Reading) -> dict[str, Any]:
 
 def _media(columns: Mapping[str, Any], reading: Reading) -> Media | None:
     """What is shown of a row: there is room for one; the others must be named as metadata."""
-    given = [name for name in MEDIA if name in columns]
-    if len(given) > 1:
-        given = [name for name in given if name not in reading.metadata]
-    if len(given) > 1:
+    names = [name for name in MEDIA if name in columns]
+    if len(names) > 1:
+        names = [name for name in names if name not in reading.metadata]
+    if len(names) > 1:
         raise InputError(
-            f"{reading.where} has both `{given[0]}` and `{given[1]}`, but a row shows one of them; "
+            f"{reading.where} has both `{names[0]}` and `{names[1]}`, but a row shows one of them; "
             f"name the other as metadata, or drop it"
         )
-    if not given:
+    if not names:
         return None
-    value = columns[given[0]]
-    if np.ndim(value) != 1 and given[0] != "image":
-        raise InputError(f"`{given[0]}` must have one text a row; got shape {np.shape(value)} in {reading.where}")
-    if given[0] == "image":
-        return value  # type: ignore[no-any-return]  # made by the reader of tables
-    return Texts(value) if given[0] == "text" else ImagePaths(value, reading.folder)
+    name = names[0]
+    value = columns[name]
+    if name == "image":
+        return value  # type: ignore[no-any-return]  # a Media from the reader of tables
+    if np.ndim(value) != 1:
+        raise InputError(f"`{name}` must have one text a row; got shape {np.shape(value)} in {reading.where}")
+    if name == "text":
+        return Texts(value)
+    return ImagePaths(value, reading.folder)

@@ -13,7 +13,7 @@ from ..core import Array, Evaluation, InputError
 from ..core.errors import unknown
 from .files import damaged
 from .formats import FileFormat
-from .names import KNOWN, PREFIXES, Reading, build, check_asked, has_prefix
+from .names import KNOWN, PREFIXES, Reading, build, check_metadata, has_prefix
 
 ARRAYS = (*(name for name in KNOWN if name != "image"), "class_names")  # images as bytes need a table
 BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, KeyError)  # what numpy raises of such a file
@@ -22,7 +22,7 @@ BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, KeyErro
 def read_npz(path: Path, reading: Reading) -> Evaluation:
     """Every array of the file under the names of `from_table`, and `class_names`."""
     with open_npz(path) as archive:
-        check_asked(archive.files, reading)
+        check_metadata(archive.files, reading)
         for name in archive.files:
             if name not in ARRAYS and name not in reading.metadata and not has_prefix(name):
                 raise unknown(f"array in {reading.where}:", name, (*ARRAYS, *PREFIXES))

@@ -101,5 +101,7 @@ def plain(value: Any) -> Array:
     """A tensor, list or scalar of a batch as a numpy array."""
     if hasattr(value, "detach"):
         value = value.detach().cpu()
-        return np.asarray((value.float() if value.dtype.itemsize == 2 and value.is_floating_point() else value).numpy())
+        if value.dtype.itemsize == 2 and value.is_floating_point():
+            value = value.float()  # numpy has no bfloat16
+        return np.asarray(value.numpy())
     return np.asarray(value)

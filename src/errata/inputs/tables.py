@@ -14,14 +14,14 @@ import pyarrow.compute as pc
 from ..core import Array, Evaluation, InputError
 from .formats import ObjectFormat, refuse_data
 from .media import ImageBytes, ImagePaths
-from .names import KNOWN, PREFIXES, Reading, build, check_asked, has_prefix
+from .names import KNOWN, PREFIXES, Reading, build, check_metadata, has_prefix
 
 PROB = "prob:"
 MAY_BE_MISSING = ("text", "image_path", "image")
 
 
 def is_table(value: Any) -> bool:
-    """Whether this is a data frame or arrow table, told without importing the package it comes from."""
+    """Whether this is a data frame or arrow table, without importing the package it comes from."""
     return hasattr(type(value), "columns") and (hasattr(value, "__arrow_c_stream__") or _from_pandas(value))
 
 
@@ -57,6 +57,7 @@ def to_arrow(table: Any) -> pa.Table:
 
 
 def from_arrow(table: pa.Table, reading: Reading) -> Evaluation:
+    """An Evaluation from an arrow table, by the names of its columns."""
     check_names(table.column_names, reading)
     wanted = [name for name in table.column_names if is_wanted(name, reading)]
     table = pa.table({name: _decoded(table.column(name)) for name in wanted})
@@ -72,6 +73,7 @@ def from_arrow(table: pa.Table, reading: Reading) -> Evaluation:
 
 
 def is_wanted(name: str, reading: Reading) -> bool:
+    """Whether a column is read at all."""
     return name in KNOWN or name in reading.metadata or has_prefix(name, (*PREFIXES, PROB))
 
 
@@ -80,7 +82,7 @@ def check_names(names: Sequence[str], reading: Reading) -> None:
     twice = next((name for name in names if list(names).count(name) > 1), None)
     if twice is not None:
         raise InputError(f"{reading.where} has the column `{twice}` twice; rename one of them")
-    check_asked(names, reading)
+    check_metadata(names, reading)
     known = {_stem(name): name for name in KNOWN}
     for name in names:
         meant = known.get(_stem(name), name)
@@ -102,8 +104,10 @@ def _stem(name: str) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(f"`{name}`" for name in names[:5]) or "nothing"
-    return shown + (", …" if len(names) > 5 else "")
+    listed = ", ".join(f"`{name}`" for name in names[:5]) or "nothing"
+    if len(names) > 5:
+        listed += ", …"
+    return listed
 
 
 def _from_pandas(value: Any) -> bool:
@@ -112,9 +116,9 @@ def _from_pandas(value: Any) -> bool:
 
 
 def _converted(name: str, column: pa.ChunkedArray, reading: Reading) -> Any:
-    """One column as what its name asks for: a vector, a matrix, or pictures."""
+    """One column as what its name asks for: a vector, a matrix, or images."""
     if name == "image":
-        return _pictures(column, reading)
+        return _images(column, reading)
     metadata = name in reading.metadata or has_prefix(name, ("metadata:",))
     if not metadata and name not in MAY_BE_MISSING:
         _check_present(name, column, reading)
@@ -201,10 +205,10 @@ def _is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
-def _pictures(column: pa.ChunkedArray, reading: Reading) -> ImageBytes | ImagePaths:
+def _images(column: pa.ChunkedArray, reading: Reading) -> ImageBytes | ImagePaths:
     """Encoded bytes, or the struct of `bytes` and `path` that Hugging Face datasets write."""
     if "image" in reading.metadata:
-        raise InputError("`image` holds pictures, which are no metadata; drop the column instead")
+        raise InputError("`image` holds images, which are no metadata; drop the column instead")
     if pa.types.is_struct(column.type):
         fields = [field.name for field in column.type]
         inner = pc.struct_field(column, "bytes") if "bytes" in fields else None
@@ -222,9 +226,11 @@ def _by_name(table: pa.Table, class_names: Sequence[str]) -> dict[str, Array]:
 
     Numbers may be names too (digits 3 and 8, or columns `prob:1`, `prob:0`), and an index would then be wrong.
     """
-    given = [name for name in ("labels", "predictions") if name in table.column_names]
-    if any(pa.types.is_nested(table.column(name).type) for name in given):
+    present = [name for name in ("labels", "predictions") if name in table.column_names]
+    if any(pa.types.is_nested(table.column(name).type) for name in present):
         return {}
-    texts = {name: table.column(name).cast(pa.string()) for name in given}
+    texts = {name: table.column(name).cast(pa.string()) for name in present}
     are_names = all(pc.all(pc.is_in(text, pa.array(class_names))).as_py() for text in texts.values())
-    return {name: text.to_numpy() for name, text in texts.items()} if are_names else {}
+    if not are_names:
+        return {}
+    return {name: text.to_numpy() for name, text in texts.items()}

@@ -30,9 +30,10 @@ def embed_captions(
     texts: a list, or a text file with one on each line. encode: the encoder whose space `representation` is.
     references: for each class the plainest text, "a photo of a dog"; those that are not among the texts are added.
     """
-    given = _lines(Path(texts)) if isinstance(texts, str | Path) else list(texts)
-    every = list(dict.fromkeys([*(references or ()), *given]))
-    return Captions(every, np.asarray(encode(every)), representation, references)
+    if isinstance(texts, str | Path):
+        texts = _lines(Path(texts))
+    candidates = list(dict.fromkeys([*(references or ()), *texts]))
+    return Captions(candidates, np.asarray(encode(candidates)), representation, references)
 
 
 def read_texts(path: str | Path) -> Captions:

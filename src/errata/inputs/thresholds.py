@@ -21,9 +21,11 @@ def f1_thresholds(validation: Evaluation) -> Array:
     validation.need(frozenset({"labels", "probs"}), "a threshold by F1")
     assert validation.labels is not None
     assert validation.probs is not None
-    labels, probs = validation.labels, validation.probs
+    labels = validation.labels
+    probs = validation.probs
     if validation.task == "classification" and probs.shape[1] == 2:
-        labels, probs = labels[:, None], probs[:, 1:]
+        labels = labels[:, None]
+        probs = probs[:, 1:]
     elif validation.task != "multilabel":
         raise InputError(f"thresholds are for labels that are present or not; these rows are of {validation.task}")
     return np.array([_best(labels[:, t], probs[:, t]) for t in range(labels.shape[1])])
@@ -38,14 +40,17 @@ def at_thresholds(evaluation: Evaluation, thresholds: Array) -> Evaluation:
     if np.shape(thresholds) != (probs.shape[1],):
         raise InputError(f"`thresholds` must be one for each of {probs.shape[1]} labels; got {np.shape(thresholds)}")
     present = (probs >= thresholds).astype(np.int64)
-    return replace(evaluation, predictions=present[:, 0] if binary else present)
+    if binary:
+        present = present[:, 0]
+    return replace(evaluation, predictions=present)
 
 
 def _best(labels: Array, probs: Array) -> float:
     if not labels.any():
         return 0.5
     order = np.argsort(-probs, kind="stable")
-    values, hits = probs[order].astype(np.float64), np.cumsum(labels[order])
+    values = probs[order].astype(np.float64)
+    hits = np.cumsum(labels[order])
     last = np.append(values[1:] != values[:-1], True)  # equal probabilities are called alike
     called = np.arange(1, len(values) + 1)
     f1 = (2 * hits / (called + labels.sum()))[last]
