@@ -53,7 +53,9 @@ class Guard:
     def __init__(self, app: Any, hosts: tuple[str, ...] | None = LOOPBACK, token: str | None = None):
         if hosts is None and token is None:
             raise InputError("a server that answers to any name must ask for a token; give one")
-        self.app, self.hosts, self.token = app, hosts, None if token is None else checked(token)
+        self.app = app
+        self.hosts = hosts
+        self.token = None if token is None else checked(token)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -63,10 +65,14 @@ class Guard:
             await self.app(scope, receive, send)
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        refusal, body = self._refusal(scope, headers), b""
+        refusal = self._refusal(scope, headers)
+        body = b""
         if refusal is None and scope["method"] not in READS:
-            taken = await _body(receive)
-            refusal, body = (None, taken) if taken is not None else (TOO_LARGE, b"")
+            received = await _read_body(receive)
+            if received is None:
+                refusal = TOO_LARGE
+            else:
+                body = received
         if refusal is not None:
             await self._refuse(scope, headers, send, refusal)
         elif self._is_form(scope):
@@ -99,23 +105,23 @@ class Guard:
             await _answer(send, *refusal)
 
     async def _enter(self, headers: dict[str, str], body: bytes, send: Send) -> None:
-        said, path, query = login_form.read(body)
-        if self._is_token(said):
+        token, path, query = login_form.read(body)
+        if self._is_token(token):
             await _redirect(send, login_form.local(path, query), self._cookie_of(headers))
         else:
             await _send(send, 401, *login_form.page(path, query, wrong=True))
 
     def _knows(self, scope: Scope, headers: dict[str, str]) -> bool:
-        said = [
+        tokens = [
             headers.get("authorization", "").removeprefix("Bearer "),
             *(value for name, value in _cookies(headers) if name == _cookie(headers)),
             _asked(scope).get("token", [""])[0],
         ]
-        return any(map(self._is_token, said))
+        return any(map(self._is_token, tokens))
 
-    def _is_token(self, said: str) -> bool:
+    def _is_token(self, text: str) -> bool:
         assert self.token is not None
-        return hmac.compare_digest(said.encode(), self.token.encode())
+        return hmac.compare_digest(text.encode(), self.token.encode())
 
     def _new_cookie(self, scope: Scope, headers: dict[str, str]) -> str | None:
         """The token leaves the address bar, where it would be copied along with a link."""
@@ -143,7 +149,7 @@ def _cookie(headers: dict[str, str]) -> str:
 
 def _cookies(headers: dict[str, str]) -> list[tuple[str, str]]:
     """As sent; another server's odd ones must not hide ours."""
-    pairs = (one.strip().partition("=") for one in headers.get("cookie", "").split(";"))
+    pairs = (pair.strip().partition("=") for pair in headers.get("cookie", "").split(";"))
     return [(name, value) for name, _, value in pairs]
 
 
@@ -156,8 +162,8 @@ def checked(token: str) -> str:
 
 def _name_of(host: str) -> str:
     """The name in a Host header, without its port; empty where it is none."""
-    found = re.fullmatch(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", host.lower())
-    return found[1].strip("[]") if found else ""
+    match = re.fullmatch(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", host.lower())
+    return match[1].strip("[]") if match else ""
 
 
 def _unwritten(
@@ -174,35 +180,39 @@ def _unwritten(
 
 def _same_origin(headers: dict[str, str]) -> bool:
     """Browsers always say where a write comes from; a program that is no browser says nothing."""
-    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    site = headers.get("sec-fetch-site")
+    origin = headers.get("origin")
     if site is not None and site not in ("same-origin", "none"):
         return False
     return origin is None or origin.lower().partition("://")[2] == headers.get("host", "").lower()
 
 
-async def _body(receive: Receive) -> bytes | None:
+async def _read_body(receive: Receive) -> bytes | None:
     """All of it; None where it is too long, whatever it said of its length."""
-    parts, seen, more = [], 0, True
+    parts = []
+    length = 0
+    more = True
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
             break
         parts.append(message.get("body", b""))
-        seen, more = seen + len(parts[-1]), message.get("more_body", False)
-        if seen > LARGEST_BODY:
+        length += len(parts[-1])
+        more = message.get("more_body", False)
+        if length > LARGEST_BODY:
             return None
     return b"".join(parts)
 
 
 def _after(body: bytes, receive: Receive) -> Receive:
     """What was read already, and then whatever comes."""
-    told = False
+    passed_on = False
 
     async def take() -> Message:
-        nonlocal told
-        if told:
+        nonlocal passed_on
+        if passed_on:
             return await receive()
-        told = True
+        passed_on = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return take

@@ -35,14 +35,14 @@ def page(path: str, query: str, wrong: bool) -> tuple[bytes, Headers]:
 def read(body: bytes) -> tuple[str, str, str]:
     """The token that was typed, and the path and query that were asked for before."""
     text = body[:LARGEST_FORM].decode("latin-1")  # a body in pieces may have said nothing of its length
-    given = {name: values[0] for name, values in parse_qs(text, keep_blank_values=True).items()}
-    path, _, query = given.get("next", "/").partition("?")
-    return given.get("token", "").strip(), unquote(path), query
+    fields = {name: values[0] for name, values in parse_qs(text, keep_blank_values=True).items()}
+    path, _, query = fields.get("next", "/").partition("?")
+    return fields.get("token", "").strip(), unquote(path), query
 
 
 def local(path: str, query: str) -> str:
     """An address of this server, whatever was asked: no other host, no line's end, and no token."""
     rest = {name: values for name, values in parse_qs(query, keep_blank_values=True).items() if name != "token"}
-    asked = urlencode(rest, doseq=True)
+    text = urlencode(rest, doseq=True)
     # //elsewhere and /\elsewhere would leave this server
-    return "/" + quote(path.lstrip("/\\"), safe="/") + (f"?{asked}" if asked else "")
+    return "/" + quote(path.lstrip("/\\"), safe="/") + (f"?{text}" if text else "")

@@ -20,17 +20,19 @@ class Axis:
     top: float
 
     def at(self, share: float) -> float:
+        """The position of a rate, in per cent of the axis."""
         return 100 * min(max(share / self.top, 0.0), 1.0)
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
+        """(position, text) of each tick."""
         steps = [0.0, 0.2, 0.4, 0.6] if self.top < 1 else [0.0, 0.25, 0.5, 0.75, 1.0]
         return [(self.at(value), f"{100 * value:.0f}%") for value in steps]
 
 
 def error_axis(slices: Sequence[Slice]) -> Axis:
     """0 to 60%, and 0 to 100% for the whole audit where a confirmed slice exceeds that."""
-    rates = [found.confirm.rate for found in slices if found.verdict == "confirmed" and found.confirm]
+    rates = [s.confirm.rate for s in slices if s.verdict == "confirmed" and s.confirm]
     return Axis(1.0 if max(rates, default=0.0) > 0.6 else 0.6)
 
 
@@ -49,19 +51,20 @@ class Whisker:
     leaves_right: bool
 
 
-def whisker(found: Slice, seen: HeldOutMeasure, axis: Axis) -> Whisker:
+def whisker(slice_: Slice, measured: HeldOutMeasure, axis: Axis) -> Whisker:
     """The gap's interval is drawn from the rest's rate: how far it clears the diamond is the gap's lower end."""
-    low, high = seen.rest_rate + seen.interval[0], seen.rest_rate + seen.interval[1]
-    rest_low, rest_high = wilson(seen.rest_rate * seen.rest_n, seen.rest_n)
+    low = measured.rest_rate + measured.interval[0]
+    high = measured.rest_rate + measured.interval[1]
+    rest_low, rest_high = wilson(measured.rest_rate * measured.rest_n, measured.rest_n)
     return Whisker(
-        form=FORMS[found.verdict],
-        dot=axis.at(seen.rate),
+        form=FORMS[slice_.verdict],
+        dot=axis.at(measured.rate),
         low=axis.at(low),
         high=axis.at(high),
-        rest=axis.at(seen.rest_rate),
+        rest=axis.at(measured.rest_rate),
         rest_low=axis.at(rest_low),
         rest_high=axis.at(rest_high),
-        leaves_left=low < 0 < seen.rate,  # a measured zero ends at the wall, it does not leave
+        leaves_left=low < 0 < measured.rate,  # a measured zero ends at the wall, it does not leave
         leaves_right=axis.top < min(high, 1.0),  # nothing lies beyond 100%
     )
 
@@ -83,7 +86,8 @@ def size_plot(data: Mapping[str, Any], numbers_of: Mapping[str, int]) -> dict[st
     up = nice_ticks(max([p["mean_loss"] for p in [*slices, *clusters]], default=0.0))
 
     def place(point: Mapping[str, Any]) -> dict[str, Any]:
-        x, y = 100 * point["share"] / across[-1], 100 - 100 * max(point["mean_loss"], 0.0) / up[-1]
+        x = 100 * point["share"] / across[-1]
+        y = 100 - 100 * max(point["mean_loss"], 0.0) / up[-1]
         return {**point, "x": x, "y": y, "number": numbers_of.get(point.get("id", ""))}
 
     return {

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 # Rich needs two steps within the period to say what time is left: a whole epoch may be one, the start is the other.
-SPEED_SECONDS, SLIVER = 3600, 1e-9
+SPEED_SECONDS = 3600
+SLIVER = 1e-9
 
 
 @contextmanager

@@ -12,48 +12,49 @@ ERROR = "error"  # `Overall.outcome` where an outcome is an error
 UNCONFIRMABLE = "The method reads the outcome of a row, so a high error is by construction."
 
 
-def verdict(found: Slice, outcome: str) -> str:
+def verdict(slice_: Slice, outcome: str) -> str:
     """What the held-out rows say of a slice."""
-    if found.reason == "unconfirmable":
+    if slice_.reason == "unconfirmable":
         return UNCONFIRMABLE
-    if found.confirm is None:
+    if slice_.confirm is None:
         return "Its error on held-out rows was not measured."
-    if found.verdict == "confirmed":
-        return confirmed(found.confirm, outcome)
-    if found.verdict == "too few to tell":
-        return too_few(found.confirm)
-    return " ".join(filter(None, [not_confirmed(found, found.confirm, outcome), found.reason]))
+    if slice_.verdict == "confirmed":
+        return confirmed(slice_.confirm, outcome)
+    if slice_.verdict == "too few to tell":
+        return too_few(slice_.confirm)
+    return " ".join(filter(None, [not_confirmed(slice_, slice_.confirm, outcome), slice_.reason]))
 
 
-def confirmed(seen: HeldOutMeasure, outcome: str) -> str:
-    share = f": {numbers.rate(seen.rate)}" if seen.n >= numbers.FEWEST_FOR_PERCENT else ""
+def confirmed(measured: HeldOutMeasure, outcome: str) -> str:
+    share = f": {numbers.rate(measured.rate)}" if measured.n >= numbers.FEWEST_FOR_PERCENT else ""
     return (
-        f"{numbers.out_of(seen.errors, seen.n)} held-out rows {_is_bad(outcome)}{share}, "
-        f"against {rest_rate(seen)} of the rest. The gap is {numbers.points(seen.gap)} points "
-        f"({numbers.interval(*seen.interval)})."
+        f"{numbers.out_of(measured.errors, measured.n)} held-out rows {_is_bad(outcome)}{share}, "
+        f"against {rest_rate(measured)} of the rest. The gap is {numbers.points(measured.gap)} points "
+        f"({numbers.interval(*measured.interval)})."
     )
 
 
-def not_confirmed(found: Slice, seen: HeldOutMeasure, outcome: str) -> str:
-    gap = f"on the held-out rows the gap is {numbers.points(seen.gap)} points ({numbers.interval(*seen.interval)})."
-    if found.discover is None:
+def not_confirmed(slice_: Slice, measured: HeldOutMeasure, outcome: str) -> str:
+    interval = numbers.interval(*measured.interval)
+    gap = f"on the held-out rows the gap is {numbers.points(measured.gap)} points ({interval})."
+    if slice_.discover is None:
         return gap[0].upper() + gap[1:]
-    searched = found.discover
+    searched = slice_.discover
     share = numbers.rate_of(round(searched.rate * searched.n), searched.n)
     return f"On the search rows {share} {_was_bad(outcome)}; {gap}"
 
 
-def too_few(seen: HeldOutMeasure) -> str:
-    rows = numbers.counted(seen.n, "held-out row")
-    if seen.rows_needed is None:
+def too_few(measured: HeldOutMeasure) -> str:
+    rows = numbers.counted(measured.n, "held-out row")
+    if measured.rows_needed is None:
         return f"{rows}; how many are needed is not known."
-    return f"{rows}; at least {numbers.count(seen.rows_needed)} are needed."
+    return f"{rows}; at least {numbers.count(measured.rows_needed)} are needed."
 
 
-def rest_rate(seen: HeldOutMeasure) -> str:
-    if seen.rest_n < numbers.FEWEST_FOR_PERCENT:
-        return numbers.out_of(round(seen.rest_rate * seen.rest_n), seen.rest_n)
-    return numbers.rate(seen.rest_rate)
+def rest_rate(measured: HeldOutMeasure) -> str:
+    if measured.rest_n < numbers.FEWEST_FOR_PERCENT:
+        return numbers.out_of(round(measured.rest_rate * measured.rest_n), measured.rest_n)
+    return numbers.rate(measured.rest_rate)
 
 
 def _is_bad(outcome: str) -> str:
@@ -88,16 +89,16 @@ def bad_outcomes(outcome: str) -> str:
     return "errors" if outcome == ERROR else outcome.replace("loss", "losses", 1)
 
 
-def excess(found: Slice, seen: HeldOutMeasure, outcome: str) -> str:
+def excess(slice_: Slice, measured: HeldOutMeasure, outcome: str) -> str:
     """Errors beyond what the rest's rate would give; on the easy side, errors that were spared."""
-    point, low, high = (numbers.whole(value) for value in seen.excess)
+    point, low, high = (numbers.whole(value) for value in measured.excess)
     what = bad_outcomes(outcome)
-    lead = f"{point} fewer {what}" if found.side == "easy" else f"{point} excess {what}"
+    lead = f"{point} fewer {what}" if slice_.side == "easy" else f"{point} excess {what}"
     return f"{lead} ({low} to {high})"
 
 
-def found_by(found: Slice, methods: int) -> str:
-    names = found.found_by or (found.method,)
+def found_by(slice_: Slice, methods: int) -> str:
+    names = slice_.found_by or (slice_.method,)
     total = max(methods, len(names))
     return f"Found by {len(names)} of {numbers.counted(total, 'method')}: {', '.join(names)}"
 
@@ -133,12 +134,12 @@ def _scope_value(evaluation: Evaluation, key: str, value: Any) -> str:
 
 def overall(total: Overall) -> str:
     """The whole, with its own 95% interval."""
-    seen = numbers.out_of(total.confirm_errors, total.confirm_n)
+    measured = numbers.out_of(total.confirm_errors, total.confirm_n)
     rest = f"{_overall_share(total)} (95% interval {numbers.interval(*total.confirm_interval)})."
     if total.outcome == ERROR:
-        return f"The model is wrong on {seen} held-out rows{rest}"
+        return f"The model is wrong on {measured} held-out rows{rest}"
     mean = "" if total.loss is None else f" The mean loss of all rows is {numbers.quantity(total.loss)}."
-    return f"{seen} held-out rows have a {total.outcome}{rest}{mean}"
+    return f"{measured} held-out rows have a {total.outcome}{rest}{mean}"
 
 
 def _overall_share(total: Overall) -> str:
@@ -147,10 +148,12 @@ def _overall_share(total: Overall) -> str:
 
 def errors_inside(inside: int, slices: int, covered: float, outside: tuple[int, int]) -> str:
     """Where the errors lie: in the confirmed slices, and outside them."""
-    lie, noun = "lies" if inside == 1 else "lie", "slice that covers" if slices == 1 else "slices that cover"
+    lie = "lies" if inside == 1 else "lie"
+    noun = "slice that covers" if slices == 1 else "slices that cover"
+    outside_them = "it the model" if slices == 1 else "them it"
     return (
         f"{numbers.count(inside)} of those errors {lie} in {numbers.in_words(slices)} confirmed {noun} "
-        f"{numbers.whole_rate(covered)} of the rows. Outside {'it the model' if slices == 1 else 'them it'} "
+        f"{numbers.whole_rate(covered)} of the rows. Outside {outside_them} "
         f"is wrong on {numbers.rate_of(*outside)}."
     )
 
@@ -179,25 +182,26 @@ def level(settings: Mapping[str, Any]) -> str:
     return f"{100 * (1 - 2 * spent):.3g}%, simultaneous"
 
 
-def whisker(found: Slice, seen: HeldOutMeasure, outcome: str) -> str:
+def whisker(slice_: Slice, measured: HeldOutMeasure, outcome: str) -> str:
     """What a dot and whisker shows, for those who do not see it."""
     what = "wrong" if outcome == ERROR else f"with a {outcome}"
     return (
-        f"{numbers.rate_of(seen.errors, seen.n)} {what}; the rest {rest_rate(seen)}; "
-        f"gap {numbers.points(seen.gap)} points, interval {numbers.interval(*seen.interval)}"
+        f"{numbers.rate_of(measured.errors, measured.n)} {what}; the rest {rest_rate(measured)}; "
+        f"gap {numbers.points(measured.gap)} points, interval {numbers.interval(*measured.interval)}"
     )
 
 
-def members_at_random(shown: int, of: int, wrong: int | None, in_all: str) -> str:
+def members_at_random(n: int, of: int, wrong: int | None, in_all: str) -> str:
     outcomes = "" if wrong is None else f"; {numbers.count(wrong)} wrong here, {in_all} in all"
-    return f"{numbers.out_of(shown, of)}{outcomes}"
+    return f"{numbers.out_of(n, of)}{outcomes}"
 
 
 def name_score(data: Mapping[str, Any]) -> str:
     """How well a machine-made name fits."""
     if data.get("source") is None:
         return "No label, prediction, metadata value or word sets half of these rows apart."
-    covered, matched = data["covers"], data["precise"]
+    covered = data["covers"]
+    matched = data["precise"]
     weak = " Weak: most of what it matches lies elsewhere." if matched[1] and matched[0] < 0.25 * matched[1] else ""
     return (
         f"The name fits {numbers.out_of(*covered)} members; {numbers.out_of(*matched)} rows it fits are members.{weak}"
@@ -226,7 +230,9 @@ def rates(interval: Sequence[float]) -> str:
 
 def captions(data: Mapping[str, Any]) -> str:
     """What captions are scored against, which ones were left out, and what the numbers beside them are."""
-    names, nearer, whole = data["left_out"]["names"], data["left_out"]["nearer"], data["class_rate"]
+    names = data["left_out"]["names"]
+    nearer = data["left_out"]["nearer"]
+    whole = data["class_rate"]
     first = next(iter([*data["hard"], *data["easy"]]), None)
     chance = "" if first is None else f", by chance {numbers.quantity(first['retrieval']['base_rate'])}"
     return (
@@ -243,23 +249,27 @@ def hardest_caption(data: Mapping[str, Any]) -> str:
     """The first, with what was measured of it."""
     if not data["hard"]:
         return f"None of {numbers.counted(data['of'], 'caption')} says more on its hard side."
-    first, whole = data["hard"][0], data["class_rate"]
+    first = data["hard"][0]
+    whole = data["class_rate"]
     near = first["matches"]
-    found = "" if not near["n"] else (
-        f": {numbers.out_of(near['errors'], near['n'])} held-out rows near it are wrong ({rates(near['interval'])}), "
-        f"of all of {data['class']} {numbers.rate_of(whole['errors'], whole['n'])}"
-    )  # fmt: skip
-    return f"Hardest caption “{first['text']}”{found}."
+    measured = ""
+    if near["n"]:
+        measured = (
+            f": {numbers.out_of(near['errors'], near['n'])} held-out rows near it are wrong "
+            f"({rates(near['interval'])}), of all of {data['class']} {numbers.rate_of(whole['errors'], whole['n'])}"
+        )
+    return f"Hardest caption “{first['text']}”{measured}."
 
 
 def nearest_texts(data: Mapping[str, Any]) -> str:
     """The first three, with their average precision."""
-    rows, n = towards(data)[:3], numbers.count(data["rows"][0]["n"])
+    rows = towards(data)[:3]
+    n = numbers.count(data["rows"][0]["n"])
     if not rows:
         return f"None of {numbers.counted(data['of'], 'text')} lies nearer to it than to its class."
-    said = ", ".join(f"“{row['text']}” ({numbers.quantity(row['average_precision'])})" for row in rows)
+    listed = ", ".join(f"“{row['text']}” ({numbers.quantity(row['average_precision'])})" for row in rows)
     base = numbers.quantity(rows[0]["base_rate"])
-    return f"Nearest texts, with their average precision on {n} held-out rows: {said}; by chance {base}."
+    return f"Nearest texts, with their average precision on {n} held-out rows: {listed}; by chance {base}."
 
 
 def lengths(data: Mapping[str, Any]) -> str:
@@ -278,24 +288,26 @@ def skipped(columns: Sequence[Mapping[str, Any]]) -> str:
     return f"Not profiled, since almost every row has its own value: {named}."
 
 
-def images_left_out(left_out: int, asked: int, megabytes: float) -> str:
+def images_left_out(left_out: int, requested: int, megabytes: float) -> str:
+    """How many images are not in the file, and why."""
     if left_out == 0:
         return ""
-    return f"{numbers.out_of(left_out, asked)} images are left out to keep them under {megabytes:g} MB in this file."
+    counts = numbers.out_of(left_out, requested)
+    return f"{counts} images are left out to keep them under {megabytes:g} MB in this file."
 
 
-def images_missing(missing: int, asked: int) -> str:
-    return f"{numbers.out_of(missing, asked)} images are missing: they could not be read." if missing else ""
+def images_missing(missing: int, requested: int) -> str:
+    return f"{numbers.out_of(missing, requested)} images are missing: they could not be read." if missing else ""
 
 
-def overlap(one: tuple[str, int], other: tuple[str, int], both: int) -> str:
+def overlap(first: tuple[str, int], second: tuple[str, int], both: int) -> str:
     """What two slices share, of each and of either."""
     if both == 0:
-        rows = " and ".join(f"{numbers.counted(n, 'row')} of “{name}”" for name, n in (one, other))
+        rows = " and ".join(f"{numbers.counted(n, 'row')} of “{name}”" for name, n in (first, second))
         return f"No row is in both: {rows}. Jaccard 0.00."
     lead = "1 row is in both" if both == 1 else f"{numbers.count(both)} rows are in both"
-    shares = ", ".join(f"{_share(both, n)} of “{name}”" for name, n in (one, other))
-    either = one[1] + other[1] - both
+    shares = ", ".join(f"{_share(both, n)} of “{name}”" for name, n in (first, second))
+    either = first[1] + second[1] - both
     return f"{lead}: {shares}. Jaccard {both / either:.2f}: {numbers.out_of(both, either)} rows of either."
 
 
