@@ -109,7 +109,7 @@ def test_wrong_only_says_that_it_is_one_sided(
     page.get_by_role("radio", name="Wrong only").check()
     assert 0 < shown.count() < before
     assert page.locator("[data-mixed='s1'] [data-row]:not(.wrong):visible").count() == 0
-    expect(page.locator("[data-one-sided='s1']")).to_contain_text("a story told from errors alone is often false")
+    expect(page.locator("[data-one-sided='s1']")).to_contain_text("a hypothesis from errors alone is often false")
     page.get_by_role("radio", name="Mixed").check()
     assert shown.count() == before
 
@@ -275,7 +275,7 @@ def test_a_guess_has_an_address_and_a_history(open_page: Open, home: tuple[str, 
     expect(page.locator(".said")).to_contain_text("held-out rows match.")
     assert page.locator(".matches .thumb img").count() == 12
     page.locator("#person").fill("Ada")
-    page.locator("#guess-page").fill("size > 5")
+    page.locator("#hypothesis-page").fill("size > 5")
     page.keyboard.press("Enter")
     expect(page.locator(".said")).to_contain_text("held-out rows match.")
     page.wait_for_url("**/hypothesis?q=size%20%3E%205")
