@@ -1,6 +1,6 @@
 """From a trained classifier of digits to a corrected one, with a stronger model in place of people who label.
 
-    python examples/defuse_mnist.py mnist.npz DIR      x_train, y_train, x_test and y_test, as MNIST is often kept
+    python examples/defuse_mnist.py mnist.npz DIR      x_train, y_train, x_test and y_test, as MNIST is often stored
     python examples/defuse_mnist.py digits DIR         the small digits that come with scikit-learn: under a minute
 
 With people, leave `oracle` out: the run stops, `errata serve DIR` shows what to label, and the same call goes on.
@@ -19,7 +19,7 @@ from errata.train import fine_tune, measure_accuracy
 
 
 def data(source: str) -> tuple[np.ndarray, np.ndarray]:
-    """Pictures as bytes and their digits, in an order that says nothing."""
+    """Images as bytes and their digits, in random order."""
     if source == "digits":
         from sklearn.datasets import load_digits
 
@@ -37,8 +37,8 @@ def prepare(pixels: torch.Tensor) -> torch.Tensor:
     return (pixels - 0.13) / 0.31
 
 
-def taught(rows: tuple[np.ndarray, np.ndarray], width: int, epochs: int, seed: int) -> nn.Module:
-    """A network of two convolutions."""
+def train_network(rows: tuple[np.ndarray, np.ndarray], width: int, epochs: int, seed: int) -> nn.Module:
+    """Train a network of two convolutions."""
     torch.manual_seed(seed)
     cells = width * (-(-rows[0].shape[1] // 4)) ** 2
     layers = [nn.Conv2d(1, width, 3, 2, 1), nn.ReLU(), nn.Conv2d(width, width, 3, 2, 1), nn.ReLU(), nn.Flatten()]
@@ -53,32 +53,44 @@ def say(text: str) -> None:
 def main(source: str, folder: str) -> None:
     images, labels = data(source)
     small = len(labels) < 10_000
-    cuts = [round(share * len(labels)) for share in ((0.25, 0.6, 0.8) if small else (0.1, 0.7, 0.85))]
-    learnt, more, held, kept = ((images[part], labels[part]) for part in np.split(np.arange(len(labels)), cuts))
-    model = taught(learnt, 16, 8, seed=0)
-    stronger = taught((np.concatenate([learnt[0], more[0]]), np.concatenate([learnt[1], more[1]])), 48, 12, seed=1)
-    for name, one in (("classifier", model), ("oracle", stronger)):
-        say(f"the {name} is right on {measure_accuracy(one, kept, prepare=prepare):.0%} of test rows")
+    shares = (0.25, 0.6, 0.8) if small else (0.1, 0.7, 0.85)
+    parts = np.split(np.arange(len(labels)), [round(share * len(labels)) for share in shares])
+    train, more, validation, test = ((images[part], labels[part]) for part in parts)
+    model = train_network(train, 16, 8, seed=0)
+    both = (np.concatenate([train[0], more[0]]), np.concatenate([train[1], more[1]]))
+    stronger = train_network(both, 48, 12, seed=1)
+    for name, network in (("classifier", model), ("oracle", stronger)):
+        say(f"the {name} is right on {measure_accuracy(network, test, prepare=prepare):.0%} of test rows")
 
-    def oracle(pictures: np.ndarray) -> np.ndarray:
+    def oracle(images: np.ndarray) -> np.ndarray:
         """A digit, or -1 where it is not sure."""
-        pixels = torch.from_numpy(pictures).permute(0, 3, 1, 2).float() / 255
+        pixels = torch.from_numpy(images).permute(0, 3, 1, 2).float() / 255
         with torch.no_grad():
             sure, digit = stronger(prepare(pixels)).softmax(dim=1).max(dim=1)
         return np.where(sure.numpy() > 0.6, digit.numpy(), -1)
 
     settings = DefuseSettings(
-        epochs=60 if small else 30, batch=64 if small else 256, anneal=200, q=40, cap=10, components=40, least=0.005,
-        tuning=64, testing=64, strengths=(1e-6, 0.01, 0.1, 1.0), tune_lr=1e-3,
-        tune_epochs=30 if small else 3,
-    )  # fmt: skip
-    found = defuse(
-        model, learnt, Path(folder), validation=held, test=kept, prepare=prepare, oracle=oracle, settings=settings
+        epochs=30,
+        batch=64 if small else 256,
+        anneal=200,
+        q=40,
+        cap=10,
+        components=40,
+        least=0.005,
+        tuning=64,
+        testing=64,
+        strengths=(1e-6, 0.01, 0.1, 1.0),
+        tune_lr=1e-3,
+        tune_epochs=15 if small else 3,
     )
-    say(found.words)
-    for change in () if found.comparison is None else found.comparison.changes:
+    run = defuse(
+        model, train, Path(folder), validation=validation, test=test, prepare=prepare, oracle=oracle, settings=settings
+    )
+    say(run.words)
+    changes = () if run.comparison is None else run.comparison.changes
+    for change in changes:
         say(f"{change.name}, n = {change.n}: {change.before_rate:.0%} wrong before, {change.after_rate:.0%} after")
-    say(str(found.folder / "report.html"))
+    say(str(run.folder / "report.html"))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +13,6 @@ from .errors import InputError
 from .evaluation import Evaluation
 
 SCHEMA = "errata.plan/1"
-
-Kind = Literal["weights", "select", "prompts"]
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class Plan:
     [1.0, 1.0, 3.0, 1.0]
     """
 
-    kind: Kind
+    kind: str
     why: str
     ids: Array = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     weights: Array = field(default_factory=lambda: np.empty(0))

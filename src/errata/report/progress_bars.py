@@ -20,7 +20,14 @@ def progress_bar() -> Iterator[Any]:
     with _bar() as progress:
         bar = progress.add_task("audit", total=1.0)
         progress.update(bar, completed=SLIVER)
-        yield lambda what, share: progress.update(bar, description=what, completed=share)
+
+        def report(stage: str, share: float) -> None:
+            if share < progress.tasks[0].completed:  # the next stage: what time is left of one says nothing of it
+                progress.reset(bar)
+                progress.update(bar, completed=SLIVER)
+            progress.update(bar, description=stage, completed=share)
+
+        yield report
 
 
 @contextmanager
