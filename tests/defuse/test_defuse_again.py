@@ -209,7 +209,7 @@ def test_where_training_pictures_are_all_right_validation_pictures_tell_what_is_
     near = RunFolder(found.folder).load("novelty").arrays
     assert set(near["nearest"].tolist()) <= set(wrong.tolist())
     np.testing.assert_array_equal(near["pictures"][..., 0], held[0][near["nearest"]])
-    assert f"one of {len(wrong)} validation pictures" in to_html(load_run(found.folder))
+    assert f"one of {len(wrong)} validation images" in to_html(load_run(found.folder))
     assert ended.facts["novelty"]["among"] == "training"
 
 
@@ -236,7 +236,7 @@ def test_where_no_picture_is_wrong_all_mistakes_are_new(tmp_path, monkeypatch):
     found = digits.go_on(tmp_path / "run", oracle=sources)
     assert found.stage == "corrected"
     assert found.facts["novelty"] == {"known": 0, "of": int(right.sum()), "among": "training"}
-    assert f"gets none of {right.sum()} training pictures wrong" in to_html(load_run(found.folder))
+    assert f"gets none of {right.sum()} training images wrong" in to_html(load_run(found.folder))
 
 
 def test_pictures_of_another_split_are_disturbed(ended, tmp_path, monkeypatch):

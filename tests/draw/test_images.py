@@ -63,11 +63,11 @@ def test_the_seed_decides_and_each_number_has_its_noise(pipelines: Pipelines, na
 
 @pytest.mark.parametrize("name", DECODERS)
 def test_batches_do_not_matter(pipelines: Pipelines, name: str) -> None:
-    heard: list[tuple[int, int]] = []
+    shares: list[tuple[str, float]] = []
     many = decode(ROWS, pipelines(name), per_embedding=2, batch=6, **given(name))
-    few = decode(ROWS, pipelines(name), per_embedding=2, batch=4, progress=lambda *at: heard.append(at), **given(name))
+    few = decode(ROWS, pipelines(name), per_embedding=2, batch=4, progress=lambda *at: shares.append(at), **given(name))
     assert apart(many, few) <= 1  # the last bits of a product depend on how many rows there are
-    assert heard == [(4, 6), (6, 6)]
+    assert shares == [("draw images", 4 / 6), ("draw images", 1.0)]
 
 
 def test_torch_s_own_noise_is_left_alone(pipelines: Pipelines) -> None:
@@ -119,10 +119,10 @@ def test_embeddings_take_the_precision_of_the_weights(name: str, tmp_path: Path)
         (ROWS, {"length": 0}, "`length` must be positive; got 0.0"),
         (ROWS, {"length": np.ones(3)}, r"`length` must be a number, or rows \(m, d\) to take it .* shape \(3,\)"),
         (ROWS, {"steps": 0}, "`steps` must be at least 1; got 0"),
-        (ROWS, {"per_embedding": 0}, "the number of pictures of each must be at least 1; got 0"),
+        (ROWS, {"per_embedding": 0}, "the number of images of each must be at least 1; got 0"),
         (ROWS, {"batch": 0}, "`batch` must be at least 1; got 0"),
         (ROWS, {"seed": -1}, "`seed` must be at least 0; got -1"),
-        (ROWS, {"negative": EMPTY}, "UnCLIPImageVariationPipeline takes no `negative`; leave it out"),
+        (ROWS, {"negative": EMPTY}, "UnCLIPImageVariationPipeline takes no `negative`; omit it"),
         (ROWS, {"options": {"decoder_guidance": 2}}, "unknown option of UnCLIP.* did you mean `decoder_guidance_sca"),
         (ROWS, {"options": {"generator": None}}, "`options` may not hold `generator`, which is set from the other"),
         (ROWS, {"options": {"image_embeddings": None}}, "`options` may not hold `image_embeddings`"),
@@ -167,7 +167,7 @@ def test_a_blackened_picture_is_not_counted_as_one(pipelines: Pipelines, monkeyp
     pipeline = pipelines("stable")
     seen = lambda self, image, device, dtype: (image, [False, True])  # noqa: E731  # as the pipeline's own method
     monkeypatch.setattr(type(pipeline), "run_safety_checker", seen)
-    with pytest.raises(InputError, match=r"safety checker blackened a picture of row 1, .*\.safety_checker = None"):
+    with pytest.raises(InputError, match=r"safety checker blackened an image of row 1, .*\.safety_checker = None"):
         draw_captions(["a cat", "a dog"], pipeline, steps=1)
 
 
@@ -185,7 +185,7 @@ def test_what_draws_from_one_does_not_draw_from_the_other(pipelines: Pipelines) 
         ("a cat", {}, "`texts` must be a list of texts, at least one"),
         ([], {}, "`texts` must be a list of texts"),
         (["a cat", 3], {}, "`texts` must be a list of texts"),
-        (TEXTS, {"per_caption": 0}, "the number of pictures of each must be at least 1; got 0"),
+        (TEXTS, {"per_caption": 0}, "the number of images of each must be at least 1; got 0"),
         (TEXTS, {"steps": 0}, "`steps` must be at least 1; got 0"),
         (TEXTS, {"options": {"num_inference_steps": 3}}, "`options` may not hold `num_inference_steps`"),
         (TEXTS, {"options": {"prompt": "a"}}, "`options` may not hold `prompt`"),

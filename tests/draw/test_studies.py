@@ -56,10 +56,10 @@ def test_every_alpha_of_both_sides_after_the_reference() -> None:
         seen.append(colours(pictures))
         return np.arange(len(pictures)) % 3  # of four pictures two are class 0, one is class 1
 
-    heard: list[tuple[int, int]] = []
+    shares: list[float] = []
     table = alpha_study(
         np.stack([7 * X, Y]), np.stack([Z, Z]), KandinskyV22Pipeline(), classify, [0, 1], alphas=(0.1, 0.5),
-        per_class=4, negative=np.zeros(3), batch=3, progress=lambda *at: heard.append(at),
+        per_class=4, negative=np.zeros(3), batch=3, progress=lambda stage, share: shares.append(share),
     )  # fmt: skip
     want = [("reference", 0.0), ("hard", 0.1), ("hard", 0.5), ("easy", 0.1), ("easy", 0.5)]
     assert [(row.kind, row.alpha) for row in table] == want
@@ -75,7 +75,8 @@ def test_every_alpha_of_both_sides_after_the_reference() -> None:
         assert shades.min() > -0.02
         assert shades.max() < 0.15
         np.testing.assert_allclose(pictures - pictures[0], seen[0] - seen[0][0], atol=0.02)  # the same noise for all
-    assert heard == [(done, 40) for start in range(0, 40, 4) for done in (start + 3, start + 4)]
+    expected = [done / 40 for start in range(0, 40, 4) for done in (start + 3, start + 4)]
+    assert shares == pytest.approx(expected)
 
 
 def test_a_class_with_two_directions_is_counted_once() -> None:
@@ -110,10 +111,10 @@ def test_a_planted_failure_is_drawn_on_the_hard_side() -> None:
 
 def test_captions_by_kind() -> None:
     captions = {"hard": ["a cat asleep", "dog"], "easy": ["a cat", "a dog"], "reference": ["cat", "puppy"]}
-    heard: list[tuple[int, int]] = []
+    shares: list[float] = []
     table = caption_study(
         captions, Typist(), lambda pictures: pictures[:, 0, 0, 1], [2, 1], per_class=3, steps=7, batch=2,
-        progress=lambda *at: heard.append(at),
+        progress=lambda stage, share: shares.append(share),
     )  # fmt: skip
     # The number of a's is what it predicts: 3 and 0, 2 and 1, 1 and 0, where 2 and 1 are right.
     assert table == (
@@ -121,8 +122,8 @@ def test_captions_by_kind() -> None:
         Accuracy("easy", None, 6, 6, {2: (3, 3), 1: (3, 3)}),
         Accuracy("reference", None, 6, 0, {2: (0, 3), 1: (0, 3)}),
     )
-    assert heard[-1] == (18, 18)
-    assert heard[0] == (2, 18)
+    assert shares[-1] == 1.0
+    assert shares[0] == pytest.approx(2 / 18)
 
 
 def test_what_draws_gets_the_rest() -> None:
@@ -144,7 +145,7 @@ def test_what_draws_gets_the_rest() -> None:
         ({"labels": [0.5, 1]}, "`labels` must be a list of class indices"),
         ({"labels": [0]}, r"must both have shape \(1, d\), a row for each of `labels`; got \(2, 3\) and \(2, 3\)"),
         ({"normals": np.ones((1, 3))}, r"must both have shape \(2, d\), .* got \(2, 3\) and \(1, 3\)"),
-        ({"classify": lambda p: np.zeros((len(p), 2))}, r"`classify` must give a class for each picture, shape \(2,\)"),
+        ({"classify": lambda p: np.zeros((len(p), 2))}, r"`classify` must give a class for each image, shape \(2,\)"),
         ({"alphas": (2,)}, "`alpha` must be from 0 to 1"),
     ],
 )

@@ -25,7 +25,7 @@ SCRIPTS = (PAGE,)
 SERVED_SCRIPTS = (
     PAGE,
     Script("annotate.js", ("person.js", "outbox.js", "annotate.js")),
-    Script("sheet.js", ("person.js", "outbox.js", "sheet.js")),
+    Script("sheet.js", ("person.js", "outbox.js", "errata.defuse:sheet.js")),
 )
 NOTHING = 1e-9  # a strength below which regions have no effect; a network without training loss still feels 1e-6
 FORMS = {"misclassified": "confirmed", "classified well": "not", "no common label": "few", "not labelled": "few"}

@@ -1,4 +1,4 @@
-"""Generative models: pictures of a failure direction and of captions, drawn by diffusion models of the user's own.
+"""Images of a failure direction and of captions, drawn by diffusion models of the user's own; and studies of them.
 
 Importing this room imports neither torch nor diffusers; what draws needs errata[diffusion].
 """

@@ -21,7 +21,8 @@ Side = Literal["hard", "easy"]
 
 def slerp(reference: Array, direction: Array, alpha: float) -> Array:
     """(d,) of length one: turned from `reference` (d,) by the share alpha of the angle to `direction` (d,)."""
-    start, end = _of_length_one("reference", reference), _of_length_one("direction", direction)
+    start = _unit_vector("reference", reference)
+    end = _unit_vector("direction", direction)
     if len(start) != len(end):
         raise InputError(
             f"`direction` has {len(end)} columns where `reference` has {len(start)}; take both from the same space"
@@ -48,36 +49,37 @@ def walk(reference: Array, normal: Array, alphas: Sequence[float] | Array = (ALP
     """
     if side not in ("hard", "easy"):
         raise InputError(f'`side` must be "hard" or "easy"; got {side!r}')
-    given = np.asarray(alphas, dtype=np.float64)
-    if given.ndim != 1 or not len(given):
-        raise InputError(f"`alphas` must be a list of shares, at least one; got shape {given.shape}")
-    towards = np.asarray(normal, dtype=np.float64) * (-1.0 if side == "hard" else 1.0)
-    return np.stack([slerp(reference, towards, float(alpha)) for alpha in given])
+    shares = np.asarray(alphas, dtype=np.float64)
+    if shares.ndim != 1 or not len(shares):
+        raise InputError(f"`alphas` must be a list of shares, at least one; got shape {shares.shape}")
+    sign = -1.0 if side == "hard" else 1.0
+    towards = np.asarray(normal, dtype=np.float64) * sign
+    return np.stack([slerp(reference, towards, float(alpha)) for alpha in shares])
 
 
-def normal_of(audit: Audit, found: Slice) -> Array:
+def normal_of(audit: Audit, slice_: Slice) -> Array:
     """(d,) of length one, from hard to easy: the direction of a slice in the space of its representation.
 
     A direction that was fitted to standardised columns points elsewhere in the space itself, and is refused.
     """
-    if found.rule.get("kind") != "direction":
+    if slice_.rule.get("kind") != "direction":
         raise InputError(
-            f"slice `{found.id}` is no side of a direction (its rule is of kind {found.rule.get('kind')!r}); "
+            f"slice `{slice_.id}` is no side of a direction (its rule is of kind {slice_.rule.get('kind')!r}); "
             "give one that method `directions` found"
         )
-    named, learnt = found.rule["arrays"], audit.slicers[found.slicer].to_state().arrays
-    centre, scale = learnt[named["centre"]], learnt[named["scale"]]
-    if (centre != 0).any() or (scale != 1).any():
+    names = slice_.rule["arrays"]
+    arrays = audit.slicers[slice_.slicer].to_state().arrays
+    if (arrays[names["centre"]] != 0).any() or (arrays[names["scale"]] != 1).any():
         raise InputError(
-            f"the direction of slice `{found.id}` was fitted to standardised columns, which no decoder knows; "
+            f"the direction of slice `{slice_.id}` was fitted to standardised columns, which no decoder knows; "
             "fit `directions` with standardise=False"
         )
-    normal: Array = learnt[named["direction"]][found.column]
+    normal: Array = arrays[names["direction"]][slice_.column]
     return normal
 
 
-def _of_length_one(name: str, given: Array) -> Array:
-    vector = np.asarray(given, dtype=np.float64)
+def _unit_vector(name: str, values: Array) -> Array:
+    vector = np.asarray(values, dtype=np.float64)
     if vector.ndim != 1:
         raise InputError(f"`{name}` must be one embedding, shape (d,); got shape {vector.shape}")
     length = float(np.linalg.norm(vector))

@@ -26,7 +26,7 @@ BY_PARTS = "UnCLIPImageVariationPipeline"
 
 @dataclass(frozen=True)
 class Decoder:
-    """How a kind of pipeline takes embeddings of pictures."""
+    """How a kind of pipeline takes embeddings of images."""
 
     embeddings: str  # its names of arguments
     steps: str
@@ -50,7 +50,7 @@ DECODERS: Mapping[str, Decoder] = {
 
 
 def load_pipeline(folder: str | Path, *, device: Any = None) -> Any:
-    """The pipeline that diffusers' save_pretrained wrote to `folder`. device: left out, a GPU where there is one."""
+    """The pipeline that diffusers' save_pretrained wrote to `folder`. device: Default: a GPU if available."""
     folder = Path(folder)
     name = _class_name(folder)
     for package in ("torch", "transformers", "diffusers"):
@@ -64,10 +64,12 @@ def load_pipeline(folder: str | Path, *, device: Any = None) -> Any:
     try:
         pipeline = _by_parts(kind, folder) if name == BY_PARTS else _whole(kind, folder)
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
-        said = shorten(str(error), 300)
-        raise InputError(f"`{folder}` holds no whole {name} with weights in safetensors: {said}") from error
-    pipeline.set_progress_bar_config(disable=True)  # one bar for each batch says little: `progress` counts pictures
-    return pipeline.to(torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu")))
+        words = shorten(str(error), 300)
+        raise InputError(f"`{folder}` holds no whole {name} with weights in safetensors: {words}") from error
+    pipeline.set_progress_bar_config(disable=True)  # one bar for each batch says little: `progress` counts images
+    if device is None:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    return pipeline.to(torch.device(device))
 
 
 def _class_name(folder: Path) -> str:
@@ -79,7 +81,8 @@ def _class_name(folder: Path) -> str:
             f"`{folder}` is not the folder of a pipeline: it has no readable model_index.json ({error}); "
             "give a folder that diffusers' save_pretrained wrote"
         ) from error
-    name, code = index.get("_class_name"), next(folder.rglob("*.py"), None)
+    name = index.get("_class_name")
+    code = next(folder.rglob("*.py"), None)
     if code is not None or not isinstance(name, str):
         what = f"holds code, `{code.name}`" if code else f"asks for code by its class name {name!r}"
         raise InputError(f"`{folder}` {what}, which is not run; give a pipeline of diffusers' own")
@@ -102,16 +105,11 @@ def _by_parts(kind: Any, folder: Path) -> Any:
     import torch
 
     parts = {name: part for name, part in get_type_hints(kind.__init__).items() if name != "return"}
-    return kind(
-        **{
-            name: part.from_pretrained(
-                folder / name,
-                local_files_only=True,
-                **({"use_safetensors": True} if issubclass(part, torch.nn.Module) else {}),
-            )
-            for name, part in parts.items()
-        }
-    )
+    loaded = {}
+    for name, part in parts.items():
+        options = {"use_safetensors": True} if issubclass(part, torch.nn.Module) else {}
+        loaded[name] = part.from_pretrained(folder / name, local_files_only=True, **options)
+    return kind(**loaded)
 
 
 def decoder_of(pipeline: Any) -> Decoder:
@@ -120,7 +118,7 @@ def decoder_of(pipeline: Any) -> Decoder:
         if cls.__name__ in DECODERS:
             return DECODERS[cls.__name__]
     known = ", ".join(DECODERS)
-    raise InputError(f"{_name(pipeline)} is not known to draw from embeddings of pictures; known: {known}")
+    raise InputError(f"{_name(pipeline)} is not known to draw from embeddings of images; known: {known}")
 
 
 def check_texts_are_drawn(pipeline: Any) -> None:

@@ -1,7 +1,7 @@
-"""How often a model is right about drawn pictures: along a direction, or by kind of caption (Jain et al. 2023).
+"""How often a model is right about drawn images: along a direction, or by kind of caption (Jain et al. 2023).
 
-Each row of a table is a single rate with its own interval (Wilson, 95%). Pictures of one number start from the same
-noise in every row, so rows may be compared. What was drawn is taken to show its class; nobody has looked.
+Each row of a table is a single rate with its own interval (Wilson, 95%). Images of one number start from the same
+noise in every row, so rows may be compared. What was drawn is taken to show its class; nobody has checked.
 """
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ import numpy as np
 
 from ..core import Array, InputError
 from ..core.gaps import wilson
+from ..core.progress import Progress, silent
 from .direction import Side, walk
-from .images import Progress, decode, draw_captions
+from .images import decode, draw_captions
 
 ALPHAS = (0.05, 0.1, 0.2, 0.3)
-PICTURES = 100  # of a class in each row, as in the paper
+IMAGES = 100  # of a class in each row, as in the paper
 SIDES: tuple[Side, Side] = ("hard", "easy")
 
-Classify = Callable[[Array], Any]  # pictures (b, h, w, 3) uint8 -> predicted classes (b,)
+Classify = Callable[[Array], Any]  # images (b, h, w, 3) uint8 -> predicted classes (b,)
 Job = tuple[str, float | None, Sequence[Any] | Array]  # kind, alpha, and what to draw for each class
-Draw = Callable[[Any, Progress | None], Array]  # what to draw, and who listens -> pictures
+Draw = Callable[[Any, Progress], Array]  # what to draw, and its progress -> images
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """One row of a table: how many of the drawn pictures got the class they were drawn for."""
+    """One row of a table: how many of the drawn images got the class they were drawn for."""
 
     kind: str  # "hard", "easy", "reference", or what the user called the captions
     alpha: float | None  # None for captions
@@ -38,10 +39,12 @@ class Accuracy:
 
     @property
     def accuracy(self) -> float:
+        """The share of images that got their class."""
         return self.correct / self.n
 
     @property
     def interval(self) -> tuple[float, float]:
+        """Of the accuracy: Wilson, 95%."""
         return wilson(self.correct, self.n)
 
 
@@ -53,16 +56,17 @@ def alpha_study(
     labels: Sequence[int] | Array,
     *,
     alphas: Sequence[float] = ALPHAS,
-    per_class: int = PICTURES,
-    progress: Progress | None = None,
+    per_class: int = IMAGES,
+    progress: Progress = silent,
     **drawing: Any,
 ) -> tuple[Accuracy, ...]:
-    """Accuracy on decoded pictures: the references first, then every alpha of the hard and of the easy side.
+    """Accuracy on decoded images: the references first, then every alpha of the hard and of the easy side.
 
     references, normals: (c, d), of each class its caption's embedding and its direction, both in the decoder's own
     space (`normal_of`). labels: (c,) the classes. drawing: what `decode` takes by name, `seed` and `length` for two.
     """
-    starts, directions = np.asarray(references), np.asarray(normals)
+    starts = np.asarray(references)
+    directions = np.asarray(normals)
     classes = _checked_classes(labels)
     if starts.ndim != 2 or starts.shape != directions.shape or len(starts) != len(classes):
         raise InputError(
@@ -74,10 +78,10 @@ def alpha_study(
     jobs: list[Job] = [("reference", 0.0, turned["hard"][:, 0])]
     jobs += [(side, float(alpha), turned[side][:, a]) for side in SIDES for a, alpha in enumerate(alphas, start=1)]
 
-    def draw(row: Array, tell: Progress | None) -> Array:
-        return decode(row[None], pipeline, per_embedding=per_class, progress=tell, **drawing)
+    def draw(row: Array, progress: Progress) -> Array:
+        return decode(row[None], pipeline, per_embedding=per_class, progress=progress, **drawing)
 
-    return _table(jobs, draw, classify, classes, Told(progress, len(jobs) * len(classes) * per_class))
+    return _table(jobs, draw, classify, classes, progress)
 
 
 def caption_study(
@@ -86,11 +90,11 @@ def caption_study(
     classify: Classify,
     labels: Sequence[int] | Array,
     *,
-    per_class: int = PICTURES,
-    progress: Progress | None = None,
+    per_class: int = IMAGES,
+    progress: Progress = silent,
     **drawing: Any,
 ) -> tuple[Accuracy, ...]:
-    """Accuracy on pictures drawn from captions, a row for each kind of them.
+    """Accuracy on images drawn from captions, a row for each kind of them.
 
     captions: of each kind a text for every class, {"hard": [...], "easy": [...], "reference": [...]} for one. labels:
     (c,) the classes. drawing: what `draw_captions` takes by name, `seed` and `steps` for two.
@@ -104,44 +108,39 @@ def caption_study(
             raise InputError(f"`captions[{kind!r}]` must hold a text for each of {len(classes)} labels; got {got}")
     jobs: list[Job] = [(kind, None, texts) for kind, texts in captions.items()]
 
-    def draw(text: str, tell: Progress | None) -> Array:
-        return draw_captions([text], pipeline, per_class, progress=tell, **drawing)
+    def draw(text: str, progress: Progress) -> Array:
+        return draw_captions([text], pipeline, per_class, progress=progress, **drawing)
 
-    return _table(jobs, draw, classify, classes, Told(progress, len(jobs) * len(classes) * per_class))
+    return _table(jobs, draw, classify, classes, progress)
 
 
-def _table(jobs: Sequence[Job], draw: Draw, classify: Classify, classes: list[int], told: Told) -> tuple[Accuracy, ...]:
-    """Draws and classifies the pictures of one class at a time: a row of a table may not fit in memory."""
+def _table(
+    jobs: Sequence[Job], draw: Draw, classify: Classify, classes: list[int], progress: Progress
+) -> tuple[Accuracy, ...]:
+    """Draws and classifies the images of one class at a time: a row of a table may not fit in memory."""
     table = []
+    parts = len(jobs) * len(classes)  # each takes as long as any other
+    done = 0
+
+    def report_part(stage: str, share: float) -> None:
+        progress(stage, (done + share) / parts)
+
     for kind, alpha, whats in jobs:
         counts = dict.fromkeys(classes, (0, 0))  # a class may stand there twice, with two directions
         for what, label in zip(whats, classes, strict=True):
-            pictures = draw(what, told.next())
+            images = draw(what, report_part)
             correct, n = counts[label]
-            counts[label] = correct + _right(classify(pictures), len(pictures), label), n + len(pictures)
-            told.done += len(pictures)
+            counts[label] = (correct + _count_correct(classify(images), len(images), label), n + len(images))
+            done += 1
         totals = [sum(column) for column in zip(*counts.values(), strict=True)]
         table.append(Accuracy(kind, alpha, n=totals[1], correct=totals[0], by_class=counts))
     return tuple(table)
 
 
-@dataclass
-class Told:
-    """How far a study is, for whoever listens: each call to draw counts from one, a study from its start."""
-
-    progress: Progress | None
-    total: int
-    done: int = 0
-
-    def next(self) -> Progress | None:
-        before, progress = self.done, self.progress
-        return None if progress is None else lambda drawn, _: progress(before + drawn, self.total)
-
-
-def _right(predicted: Any, n: int, label: int) -> int:
-    classes = np.asarray(predicted)
+def _count_correct(predictions: Any, n: int, label: int) -> int:
+    classes = np.asarray(predictions)
     if classes.shape != (n,):
-        raise InputError(f"`classify` must give a class for each picture, shape ({n},); got shape {classes.shape}")
+        raise InputError(f"`classify` must give a class for each image, shape ({n},); got shape {classes.shape}")
     return int((classes == label).sum())
 
 
