@@ -1,4 +1,4 @@
-"""Shared by all tests: one thread per worker, databases, and the helpers of `tests/support`."""
+"""Shared by all tests: one thread per worker, audits, databases, and the helpers of `tests/support`."""
 
 import os
 import sys
@@ -9,4 +9,4 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-pytest_plugins = ["support.databases"]
+pytest_plugins = ["support.audits", "support.databases"]

@@ -18,7 +18,6 @@ import pytest
 
 from errata.app.guard import Guard
 from errata.app.server import create_app
-from errata.bench.small_audits import image_evaluation, quick_audit
 from errata.core import Audit
 from errata.people.records import Records
 
@@ -27,11 +26,6 @@ PAGE = {"accept": "text/html,application/xhtml+xml"}
 FORM = {"content-type": "application/x-www-form-urlencoded", "origin": "http://127.0.0.1:8421"}
 HOSTILE = ("//elsewhere.example/x", "\\\\elsewhere.example", "/\\elsewhere.example", "https://elsewhere.example/",
            "/a\r\nset-cookie: x=y", "javascript:alert(1)")  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def audit() -> Audit:
-    return quick_audit(image_evaluation(400))
 
 
 @pytest.fixture(scope="module")

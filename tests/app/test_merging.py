@@ -9,17 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from errata.bench.small_audits import image_evaluation, quick_audit
 from errata.core import Audit
 from errata.people.entries import Decision, Drawing
 from errata.people.records import Records
 from errata.report import sentences
 from support.asking import PAGE, Ask, opened, sentence
-
-
-@pytest.fixture(scope="module")
-def audit() -> Audit:
-    return quick_audit(image_evaluation(1000))
 
 
 @pytest.fixture

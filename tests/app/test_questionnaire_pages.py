@@ -26,8 +26,8 @@ SAID = {"description3": "dark ground", "description15": "a dark ground behind th
 
 
 @pytest.fixture(scope="module")
-def audit() -> Audit:
-    return quick_audit(image_evaluation(1000), method="barlow")
+def audit(tree_audit: Audit) -> Audit:
+    return tree_audit
 
 
 @pytest.fixture

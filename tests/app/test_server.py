@@ -42,11 +42,6 @@ def places(audit: Audit) -> Any:
 
 
 @pytest.fixture(scope="module")
-def audit() -> Audit:
-    return quick_audit(image_evaluation(1000))
-
-
-@pytest.fixture(scope="module")
 def better(audit: Audit) -> Audit:
     """The same rows under a model that is right on all of them."""
     kept = audit.evaluation

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from errata.bench.small_audits import image_evaluation, quick_audit
 from errata.core import Audit
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page is opened")
@@ -16,11 +15,6 @@ expect: Any = playwright.expect
 
 Open = Callable[..., Any]
 TOKEN = "a-token-of-some-length"
-
-
-@pytest.fixture(scope="module")
-def audit() -> Audit:
-    return quick_audit(image_evaluation(400))
 
 
 @pytest.fixture

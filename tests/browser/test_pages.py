@@ -29,14 +29,6 @@ PAGES = ("/", "/slice/s1", "/slice/s1/row/row-5", "/hypothesis?q=light+%3D+night
 
 
 @pytest.fixture(scope="module")
-def audit() -> Audit:
-    """Two planted groups: dark rows of either class, so that there is something to order, merge and compare."""
-    found = quick_audit(image_evaluation(1000))
-    assert len(found.confirmed) >= 2
-    return found
-
-
-@pytest.fixture(scope="module")
 def better(audit: Audit) -> Audit:
     kept = audit.evaluation
     assert kept.errors is not None

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from errata.bench.small_audits import image_evaluation, quick_audit
 from errata.core import Audit
 from errata.explain.path import TreePath
 from errata.report import to_html
@@ -21,8 +20,8 @@ DEPTHS = (0, 1, 2, 2, 1, 2, 3, 3, 2)
 
 
 @pytest.fixture(scope="module")
-def audit() -> Audit:
-    return quick_audit(image_evaluation(1000), method="barlow")
+def audit(tree_audit: Audit) -> Audit:
+    return tree_audit
 
 
 def told(audit: Audit, which: str = "path") -> Any:

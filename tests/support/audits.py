@@ -1,0 +1,22 @@
+"""Audits that many tests look at: computed once a session, and never changed, since audits are frozen."""
+
+from __future__ import annotations
+
+import pytest
+
+from errata.bench.small_audits import image_evaluation, quick_audit
+from errata.core import Audit
+
+
+@pytest.fixture(scope="session")
+def audit() -> Audit:
+    """Of 1,000 small images by one fast method; two planted groups are confirmed."""
+    result = quick_audit(image_evaluation(1000))
+    assert len(result.confirmed) >= 2
+    return result
+
+
+@pytest.fixture(scope="session")
+def tree_audit() -> Audit:
+    """Of the same images by Barlow: its slices are paths of a tree."""
+    return quick_audit(image_evaluation(1000), method="barlow")
