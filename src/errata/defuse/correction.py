@@ -149,7 +149,6 @@ def _run_sweep(
     """A sweep over strengths with `extra` beside the training rows; the chosen model against the audited one."""
     settings = job.settings
     model = job.classifier.model
-    prepare = job.classifier.prepare
     rows = (job.images, job.labels)
     chooser = validation
     if chooser is None:
@@ -158,31 +157,16 @@ def _run_sweep(
         chooser = job.images[order[:few]], job.labels[order[:few]]
         rows = job.images[order[few:]], job.labels[order[few:]]
     before = test_set.errors(job, model)
-    audited = Validated(measure_accuracy(model, chooser, prepare=prepare, device=job.device), len(chooser[1]))
+    accuracy = measure_accuracy(model, chooser, prepare=job.classifier.prepare, device=job.device)
+    audited = Validated(accuracy, len(chooser[1]))
     prefer = preference(audited, settings.selection)
     curve: list[dict[str, Any]] = []
-
-    def tune(strength: float) -> Any:
-        return fine_tune(
-            model,
-            rows,
-            extra,
-            strength=strength,
-            validation=chooser,
-            prepare=prepare,
-            epochs=settings.tune_epochs,
-            batch=settings.tune_batch,
-            lr=settings.tune_lr,
-            prefer=prefer,
-            device=job.device,
-            seed=settings.seed,
-        )
 
     def visit(candidate: Candidate, tuned: nn.Module) -> None:
         curve.append({**asdict(candidate), **test_set.accuracies(test_set.errors(job, tuned))})
 
     result = sweep(
-        tune,
+        lambda strength: _tune(job, strength, rows, extra, validation=chooser, prefer=prefer),
         settings.strengths,
         audited,
         selection=settings.selection,
@@ -199,6 +183,24 @@ def _run_sweep(
         "harmed": result.candidates[result.chosen].validation_accuracy < audited.floor,
     }
     return result, _compare(job, test_set, before, test_set.errors(job, result.model), facts)
+
+
+def _tune(job: Job, strength: float, rows: LabelledImages, extra: LabelledImages, **choice: Any) -> Any:
+    """The classifier fine-tuned at one strength. choice: `validation` and `prefer`, which choose its best epoch."""
+    settings = job.settings
+    return fine_tune(
+        job.classifier.model,
+        rows,
+        extra,
+        strength=strength,
+        prepare=job.classifier.prepare,
+        epochs=settings.tune_epochs,
+        batch=settings.tune_batch,
+        lr=settings.tune_lr,
+        device=job.device,
+        seed=settings.seed,
+        **choice,
+    )
 
 
 def _compare(job: Job, test_set: TestSet, before: Array, after: Array, facts: dict[str, Any]) -> Comparison:

@@ -50,20 +50,8 @@ def load_run(folder: str | Path) -> RunView:
     stage: dict[str, Any] = {"stage": "to label", "words": "the run has not come so far"}
     if run.has("stage"):
         stage = run.read("stage")
-    class_names = tuple(run.about["class_names"])
     if not run.has("regions") or not run.has("samples"):
-        return RunView(
-            name=run.folder.name,
-            **stage,
-            class_names=class_names,
-            names={},
-            weights={},
-            images=np.empty((0, 0, 1, 1, 1), np.uint8),
-            predictions=np.empty((0, 0), int),
-            judged=(),
-            fingerprint=samples_fingerprint(run),
-            facts=_facts(run, None),
-        )
+        return _without_regions(run, stage)
     regions = Regions.from_state(run.load("regions"))
     samples = run.load("samples")
     predictions = samples.arrays["predictions"]
@@ -78,7 +66,7 @@ def load_run(folder: str | Path) -> RunView:
     return RunView(
         name=run.folder.resolve().name,
         **stage,
-        class_names=class_names,
+        class_names=tuple(run.about["class_names"]),
         names=samples.facts["names"],
         weights=dict(zip(regions.ids, regions.weights.tolist(), strict=True)),
         images=samples.arrays["pictures"],
@@ -88,6 +76,22 @@ def load_run(folder: str | Path) -> RunView:
         facts=_facts(run, saved),
         map=positions,
         **_correction(run, saved),
+    )
+
+
+def _without_regions(run: RunFolder, stage: Mapping[str, Any]) -> RunView:
+    """A run that has no regions yet."""
+    return RunView(
+        name=run.folder.name,
+        **stage,
+        class_names=tuple(run.about["class_names"]),
+        names={},
+        weights={},
+        images=np.empty((0, 0, 1, 1, 1), np.uint8),
+        predictions=np.empty((0, 0), int),
+        judged=(),
+        fingerprint=samples_fingerprint(run),
+        facts=_facts(run, None),
     )
 
 
