@@ -355,8 +355,10 @@ class George(BaseSlicer):
         """(n, r)"""
         parts = []
         for _, block in blocks(X):
-            centred = self._scaled(block) - self.centre_
-            parts.append(centred @ self.axes_ if self.axes_.shape[1] else centred)
+            part = self._scaled(block) - self.centre_
+            if self.axes_.shape[1]:
+                part = part @ self.axes_
+            parts.append(part)
         return np.concatenate(parts)
 
     def _view(self, Z: Array, c: int) -> Array:

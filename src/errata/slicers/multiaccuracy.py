@@ -284,8 +284,10 @@ class Multiaccuracy(BaseSlicer):
     def _reduced(self, X: Any) -> Array:
         parts = []
         for _, block in blocks(X):
-            centred = block - self.centre_
-            parts.append(centred @ self.axes_ if self.axes_.shape[1] else centred)
+            part = block - self.centre_
+            if self.axes_.shape[1]:
+                part = part @ self.axes_
+            parts.append(part)
         return np.concatenate(parts)
 
     def _features(self, X: Any) -> Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass, fields
 from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -115,7 +115,7 @@ def advanced_options(cls: Any) -> dict[str, Any]:
     settings = getattr(cls, "advanced_type", None)
     if settings is None:
         return {}
-    return {item.name: None if item.default is MISSING else item.default for item in fields(settings)}
+    return {item.name: item.default for item in fields(settings)}
 
 
 def list_options(cls: Any) -> list[Option]:
@@ -253,7 +253,9 @@ NAMES = {
 def _allowed(hint: Any, limit: Interval | None) -> str:
     """The values of an option in words: "an integer of at least 1 or null"."""
     parts = _alternatives(hint, limit)
-    return " or ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+    if len(parts) == 1:
+        return parts[0]
+    return f"{', '.join(parts[:-1])} or {parts[-1]}"
 
 
 def _alternatives(hint: Any, limit: Interval | None) -> list[str]:

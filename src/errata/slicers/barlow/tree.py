@@ -1,4 +1,4 @@
-"""Barlow's numbers: what a threshold tells of failure, shallow trees of such thresholds, and what their leaves hold.
+"""Barlow's numbers: what a threshold says about failure, shallow trees of such thresholds, and what their leaves hold.
 
 Mutual information is in nats. A split sends `x <= cut` to the left.
 """
@@ -29,18 +29,21 @@ def best_splits(X: Array, failed: Array, weight: float = 1.0, least: int = 1) ->
     as `weight` rows. 0 where there is nothing to split.
     """
     n, d = X.shape
-    gains, cuts = np.zeros(d), np.zeros(d, dtype=X.dtype)
+    gains = np.zeros(d)
+    cuts = np.zeros(d, dtype=X.dtype)
     if n < 2 * least:
         return gains, cuts
     gain_of = _GainTable(n, int(failed.sum()), weight)
-    last, first = slice(least - 1, n - least), slice(least, n - least + 1)  # rows on either side of a cut
+    last = slice(least - 1, n - least)  # the row before a cut
+    first = slice(least, n - least + 1)  # and the row after it
     size = np.arange(least, n - least + 1)
     step = max(1, CELLS // n)
     for start in range(0, d, step):
         some = slice(start, start + step)
         values, marks = _sorted(X[:, some].T, failed)
         wrong = np.cumsum(marks, axis=1, dtype=np.int32)[:, last]
-        below, above = values[:, last], values[:, first]
+        below = values[:, last]
+        above = values[:, first]
         gain = np.where(below < above, gain_of(wrong, size), 0.0)
         best = gain.argmax(axis=1)[:, None]
         gains[some] = np.take_along_axis(gain, best, axis=1)[:, 0]
@@ -66,9 +69,12 @@ class _GainTable:
     """The information of a split, from counts. Counts are whole, so x log x is looked up instead of computed."""
 
     def __init__(self, n: int, failures: int, weight: float):
-        self.n, self.failures, self.weight = n, failures, weight
+        self.n = n
+        self.failures = failures
+        self.weight = weight
         counts = np.arange(n + 1)
-        self.rows, self.wrong = xlogy(counts, counts), xlogy(weight * counts, weight * counts)
+        self.rows = xlogy(counts, counts)
+        self.wrong = xlogy(weight * counts, weight * counts)
         self.mass = weight * failures + n - failures
         self.before = self._certainty(np.array(failures), np.array(n))
 
@@ -103,8 +109,8 @@ def neighbour_information(X: Array, failed: Array, seed: int) -> Array:
     """(d,) the published estimate: by distances to the nearest rows of the same outcome (Ross 2014)."""
     if max(failed.sum(), (~failed).sum()) < 2:
         return np.zeros(X.shape[1])  # nobody has a neighbour of its own outcome
-    found = mutual_info_classif(X, failed, discrete_features=False, n_neighbors=NEIGHBOURS, random_state=seed)
-    return np.asarray(found)
+    information = mutual_info_classif(X, failed, discrete_features=False, n_neighbors=NEIGHBOURS, random_state=seed)
+    return np.asarray(information)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,12 +130,12 @@ class Tree:
     def leaf_of(self, X: Any, rows: Array) -> Array:
         """(r,) number of the leaf that each of `rows` falls into."""
         number = np.cumsum(self.features == LEAF) - 1
-        found = np.empty(len(rows), dtype=np.int64)
+        leaves = np.empty(len(rows), dtype=np.int64)
         step = block_rows(X)
         for start in range(0, len(rows), step):
             block = np.asarray(X[rows[start : start + step]])
-            found[start : start + step] = number[self._node_of(block)]
-        return found
+            leaves[start : start + step] = number[self._node_of(block)]
+        return leaves
 
     def _node_of(self, X: Array) -> Array:
         node = np.zeros(len(X), dtype=np.int64)
@@ -141,26 +147,29 @@ class Tree:
 
     def nodes(self) -> list[dict[str, Any]]:
         """Every node, the root first: where it splits and into which, or the number of its leaf."""
-        number = iter(range(len(self.leaves)))
-        return [
-            {"leaf": next(number)}
-            if feature == LEAF
-            else {"feature": int(feature), "cut": float(cut), "left": int(left), "right": int(right)}
-            for feature, cut, left, right in zip(self.features, self.cuts, self.lefts, self.rights, strict=True)
-        ]
+        nodes: list[dict[str, Any]] = []
+        leaves = 0
+        for feature, cut, left, right in zip(self.features, self.cuts, self.lefts, self.rights, strict=True):
+            if feature == LEAF:
+                nodes.append({"leaf": leaves})
+                leaves += 1
+            else:
+                nodes.append({"feature": int(feature), "cut": float(cut), "left": int(left), "right": int(right)})
+        return nodes
 
     def path(self, leaf: int) -> list[dict[str, Any]]:
         """Conditions from the root to a leaf; of several on one side of one feature, the tightest."""
-        node, found = int(self.leaves[leaf]), []
+        node = int(self.leaves[leaf])
+        conditions: list[dict[str, Any]] = []
         while node != 0:
             above = np.flatnonzero((self.lefts == node) | (self.rights == node))
             parent = int(above[self.features[above] != LEAF][0])
             op = "<=" if self.lefts[parent] == node else ">"
-            found.append({"feature": int(self.features[parent]), "op": op, "value": float(self.cuts[parent])})
+            conditions.append({"feature": int(self.features[parent]), "op": op, "value": float(self.cuts[parent])})
             node = parent
         # A cut below another on the same feature lies nearer to the leaf, and is tighter.
-        last = {(one["feature"], one["op"]): one for one in reversed(found)}
-        return list(last.values())
+        tightest = {(condition["feature"], condition["op"]): condition for condition in reversed(conditions)}
+        return list(tightest.values())
 
 
 def grow(X: Array, failed: Array, columns: Array, depth: int, weight: float = 1.0, least: int = 1) -> Tree:
@@ -191,7 +200,8 @@ def grow(X: Array, failed: Array, columns: Array, depth: int, weight: float = 1.
 def join(trees: Sequence[Tree]) -> tuple[Array, Tree]:
     """(g + 1,) where the nodes of each tree begin, and all of them in one row, numbered as before."""
     starts = np.cumsum([0, *(len(tree.features) for tree in trees)])
-    whole, real = np.empty(0, dtype=np.int64), np.empty(0)  # where there is no tree at all
+    whole = np.empty(0, dtype=np.int64)  # where there is no tree at all
+    real = np.empty(0)
     return starts, Tree(
         np.concatenate([whole, *(tree.features for tree in trees)]),
         np.concatenate([real, *(tree.cuts for tree in trees)]),

@@ -21,7 +21,8 @@ from sklearn.svm import SVC
 from ...core import Array
 
 TOLERANCE = 1e-3  # of the optimality conditions; as in libsvm
-LARGE, FEW = 300, 8  # more rows in fewer problems: libsvm's own loop is faster than ours over all of them at once
+LARGE = 300  # more rows, in fewer problems than FEW: libsvm's own loop is faster than ours over all of them at once
+FEW = 8
 SMALLEST_CURVATURE = 1e-12  # two equal rows have none
 ROUNDING = 1e-9  # share of a bound within which a coefficient is at it
 STILL = 0.8  # share of problems that move below which the others are put aside
@@ -48,7 +49,8 @@ def solve(K: Array, y: Array, C: Array, intercept: Intercept = "centre") -> Fits
     """
     unit = at_bound(y)
     bound = unit[:, :, None] * C[..., None]
-    beta, raw = bound.copy(), (unit @ K)[:, :, None] * C[..., None]
+    beta = bound.copy()
+    raw = (unit @ K)[:, :, None] * C[..., None]
     able = np.broadcast_to((unit != 0).any(axis=-1)[..., None], C.shape)
     intercepts = np.where(able, 0.0, np.sign(y.sum(axis=-1))[..., None])  # of one outcome: that outcome
     signs = np.broadcast_to(y[:, :, None], bound.shape)
@@ -70,7 +72,8 @@ def solve(K: Array, y: Array, C: Array, intercept: Intercept = "centre") -> Fits
 
 def at_bound(y: Array) -> Array:
     """(g, q, n) coefficients at C = 1 with every row at its bound; 0 where an outcome is missing."""
-    right, wrong = (y > 0).sum(axis=-1, keepdims=True), (y < 0).sum(axis=-1, keepdims=True)
+    right = (y > 0).sum(axis=-1, keepdims=True)
+    wrong = (y < 0).sum(axis=-1, keepdims=True)
     own = np.maximum(np.where(y > 0, right, wrong), 1)
     return np.where((right > 0) & (wrong > 0), y * (right + wrong) / (2 * own), 0.0)
 
@@ -101,13 +104,17 @@ def _centre(K: Array, signs: Array, beta: Array, raw: Array, least: Array, most:
 
 def _by_libsvm(K: Array, signs: Array, C: Array, problems: Array) -> tuple[Array, Array]:
     """(p, n) coefficients and (p,) intercepts; libsvm reads the Gram matrix that all problems share."""
-    beta, intercepts = np.zeros((len(problems), K.shape[1])), np.empty(len(problems))
-    before, gram = None, K[0]
+    beta = np.zeros((len(problems), K.shape[1]))
+    intercepts = np.empty(len(problems))
+    before = None
+    gram = K[0]
     rows: Array = np.empty(0)
     for k, (c, q, r) in enumerate(problems):
         if (c, q) != before:  # every C of an outcome reads the same rows
-            before, rows = (c, q), np.flatnonzero(signs[c, q, r])
-            together, span = rows[-1] - rows[0] + 1 == len(rows), slice(rows[0], rows[-1] + 1)
+            before = (c, q)
+            rows = np.flatnonzero(signs[c, q, r])
+            together = rows[-1] - rows[0] + 1 == len(rows)
+            span = slice(rows[0], rows[-1] + 1)
             gram = np.ascontiguousarray(K[c, span, span]) if together else K[c][np.ix_(rows, rows)]
         machine = SVC(kernel="precomputed", class_weight="balanced", C=C[c, q, r], tol=TOLERANCE)
         with config_context(assume_finite=True):  # checked at the door, and slow to check again
@@ -133,9 +140,12 @@ def move_pairs(K: Array, of: Array, rows: Array, bound: Array, gaps: Array) -> A
     Working sets as in libsvm (Fan, Chen and Lin, 2005, WSS 2): the row i that wants most to go up, and of those
     that may come down the j for which the pair's objective falls most.
     """
-    lowest, highest, beta = np.minimum(bound, 0), np.maximum(bound, 0), bound.copy()
+    lowest = np.minimum(bound, 0)
+    highest = np.maximum(bound, 0)
+    beta = bound.copy()
     diagonal = K[of[:, None], rows, rows]
-    result, live = np.empty_like(beta), np.arange(len(beta))
+    result = np.empty_like(beta)
+    live = np.arange(len(beta))
     for _ in range(STEPS):
         if not len(live):
             return result
@@ -155,7 +165,8 @@ def move_pairs(K: Array, of: Array, rows: Array, bound: Array, gaps: Array) -> A
         curvature = np.maximum(diagonal[at, i][:, None] + diagonal - 2 * row_i, SMALLEST_CURVATURE)
         fall = np.maximum(top[:, None] - falling, 0.0)
         j = (fall * fall / curvature).argmax(axis=1)
-        room_i, room_j = highest[at, i] - beta[at, i], beta[at, j] - lowest[at, j]
+        room_i = highest[at, i] - beta[at, i]
+        room_j = beta[at, j] - lowest[at, j]
         step = np.where(going, np.minimum(fall[at, j] / curvature[at, j], np.minimum(room_i, room_j)), 0.0)
         # Exactly at a bound or off it: a rounded sum would be neither.
         beta[at, i] = np.where(step >= room_i, highest[at, i], beta[at, i] + step)

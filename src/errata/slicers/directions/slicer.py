@@ -208,7 +208,8 @@ class Directions(BaseSlicer):
             raise InputError("`directions.advanced.twice` must be false where `standardise` is; got True")
         if evaluation.task != "classification":
             raise InputError(f"method `directions` looks within classes; this evaluation is one of {evaluation.task}")
-        self._fit_scale(evaluation if train is None else train.by_id())
+        scaled_by = evaluation if train is None else train.by_id()
+        self._fit_scale(scaled_by)
         X = self.matrix(evaluation)
         rng = np.random.default_rng(self.seed)
         check_columns(X, len(self.centre_), "method `directions`")

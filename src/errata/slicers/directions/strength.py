@@ -1,4 +1,4 @@
-"""How well a direction foretells errors of rows it was not fitted to, and the groups of errors it is fitted to.
+"""How well a direction predicts errors of rows it was not fitted to, and the groups of errors it is fitted to.
 
 Shapes as in `linear_svm`: g classes of n rows, padded; q outcomes for each, of 1 (correct), -1 (error) and 0 (left
 out); r values of C. A class's rows are cut into halves, and each half into halves again for the choice of C.
@@ -14,7 +14,7 @@ from ...core import Array
 from .linear_svm import Intercept, solve
 
 ROUNDS = 20  # of power iterations and of k-means: groups need no last digit
-DIGITS = 12  # equal scores are equal whatever order they were summed in
+SCORE_DIGITS = 12  # equal scores are equal whatever order they were summed in
 
 
 def shuffled_halves(strata: Array, noise: Array) -> Array:
@@ -60,7 +60,7 @@ def choose(K: Array, y: Array, half: Array, grid: Array, intercept: Intercept) -
     train, truth = _folds(y, half)
     values = solve(K, train, np.broadcast_to(grid, (g, 2 * q, len(grid))), intercept).values
     scores = balanced_accuracy(values, truth[:, :, None]).reshape(g, 2, q, len(grid)).mean(axis=1)
-    best = np.where(np.isnan(scores), -np.inf, np.round(scores, DIGITS)).argmax(axis=-1)
+    best = np.where(np.isnan(scores), -np.inf, np.round(scores, SCORE_DIGITS)).argmax(axis=-1)
     return grid[best], np.take_along_axis(scores, best[..., None], axis=-1)[..., 0]
 
 
@@ -83,7 +83,8 @@ def _folds(y: Array, half: Array) -> tuple[Array, Array]:
 
 def balanced_accuracy(values: Array, truth: Array) -> Array:
     """(...) mean of the shares of correct rows with a value of at least 0 and of errors below it; NaN without both."""
-    right, wrong = truth > 0, truth < 0
+    right = truth > 0
+    wrong = truth < 0
     with np.errstate(invalid="ignore"):
         easy = (right & (values >= 0)).sum(axis=-1) / right.sum(axis=-1)
         hard = (wrong & (values < 0)).sum(axis=-1) / wrong.sum(axis=-1)
@@ -121,7 +122,8 @@ def error_groups(K: Array, wrong: Array, groups: Array) -> Array:
         likeness = K @ shares  # (g, n, k) with each centre
         lengths = (shares * likeness).sum(axis=1, keepdims=True)
         nearest = np.where(sizes > 0, lengths - 2 * likeness, np.inf).argmin(axis=-1)
-        group, before = np.where(wrong, nearest, -1), group
+        before = group
+        group = np.where(wrong, nearest, -1)
         if np.array_equal(group, before):
             break
     return group

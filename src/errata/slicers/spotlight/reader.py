@@ -143,7 +143,8 @@ class Reader:
 
     def moments(self, mu: Array, tau: float, losses: Array) -> Moments:
         """One pass: distances, weights and both pulls of each block while it is in the cache."""
-        near, radius = self._near, 1 / np.sqrt(tau)
+        near = self._near
+        radius = 1 / np.sqrt(tau)
         if near is not None and near.covers(mu, radius):
             return self._moments(near.X, near.squares, losses[near.index], mu, tau)[0]
         moments, distances = self._moments(self.X, self.squares, losses, mu, tau)
@@ -151,17 +152,22 @@ class Reader:
         return moments
 
     def _moments(self, X: Matrix, squares: Array, losses: Array, mu: Array, tau: float) -> tuple[Moments, Array]:
-        distances, offset = np.empty(len(X)), float(mu @ mu)
-        sums, pulls = np.zeros(6), np.zeros((2, self.d))
+        distances = np.empty(len(X))
+        offset = float(mu @ mu)
+        sums = np.zeros(6)
+        pulls = np.zeros((2, self.d))
         for rows, block in self.blocks(X):
             d = np.maximum(squares[rows] + offset - 2 * (block @ mu), 0)
             distances[rows] = d
             lit = tau * d < 1
             if lit.any():
-                k, l, d = 1 - tau * d[lit], losses[rows][lit], d[lit]  # noqa: E741
-                sums += (k.sum(), k @ l, len(d), l.sum(), d.sum(), d @ l)
+                d = d[lit]
+                k = 1 - tau * d
+                lit_losses = losses[rows][lit]
+                sums += (k.sum(), k @ lit_losses, len(d), lit_losses.sum(), d.sum(), d @ lit_losses)
                 both = np.zeros((2, len(lit)))
-                both[0, lit], both[1, lit] = 1, l
+                both[0, lit] = 1
+                both[1, lit] = lit_losses
                 pulls += both @ block
         total, lit_loss, count, loss, reach, loss_reach = sums
         mean = lit_loss / total if total > 0 else 0.0

@@ -46,6 +46,7 @@ class Ellipse:
     factor: Array  # (d, d)
 
     def weights(self, X: Matrix) -> Array:
+        """(n,) in [0, 1]."""
         k = np.empty(len(X))
         for rows, block in blocks(X):
             offset = np.einsum("ij,jk->ik", block - self.centre, self.factor)
@@ -63,7 +64,8 @@ def precision_for(distances: Array, size: float) -> float:
     tau = (len(distances) - size) / max(total, 1e-300)
     for _ in range(100):
         lit = distances * tau < 1
-        count, spread = float(np.count_nonzero(lit)), float(distances[lit].sum())
+        count = float(np.count_nonzero(lit))
+        spread = float(distances[lit].sum())
         if count <= size or spread <= 0:
             break
         better = (count - size) / spread
@@ -92,21 +94,24 @@ def recommended_ellipse(reader: Reader, losses: Array, size: float, sphere: Sphe
     centre = sphere.centre - reader.centre
 
     def downhill(u: Array) -> tuple[float, Array]:
-        mu, stretch = centre + reader.scale * u[: reader.d], u[reader.d :]
+        mu = centre + reader.scale * u[: reader.d]
+        stretch = u[reader.d :]
         value, slope_mu, slope_stretch, _ = _ellipse_value(reader, standard, mu, axes * np.exp(stretch / 2), size)
         return -value, -np.concatenate([reader.scale * slope_mu, slope_stretch])
 
     bounds = [(None, None)] * reader.d + [(-MOST_STRETCH, MOST_STRETCH)] * reader.d
     options = {"maxiter": ELLIPSE_STEPS, "maxfun": 2 * ELLIPSE_STEPS}
-    found = minimize(downhill, np.zeros(2 * reader.d), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    mu, factor = centre + reader.scale * found.x[: reader.d], axes * np.exp(found.x[reader.d :] / 2)
+    best = minimize(downhill, np.zeros(2 * reader.d), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    mu = centre + reader.scale * best.x[: reader.d]
+    factor = axes * np.exp(best.x[reader.d :] / 2)
     tau = _ellipse_value(reader, standard, mu, factor, size)[3]
     return Ellipse(mu + reader.centre, np.sqrt(tau) * factor)
 
 
 def _axes(reader: Reader, sphere: Sphere) -> Array:
     """(d, d) principal axes of the rows under a light, weighted by it."""
-    k, spread = sphere.weights(reader.X), np.zeros((reader.d, reader.d))
+    k = sphere.weights(reader.X)
+    spread = np.zeros((reader.d, reader.d))
     mu = sphere.centre - reader.centre
     for rows, block in reader.blocks(reader.X):
         offset = (block - mu)[k[rows] > 0]
@@ -125,7 +130,8 @@ def _ellipse_value(
     tau = precision_for(distances, size)
     index = np.flatnonzero(tau * distances < 1)
     value, pull = weighted_mean(distances[index], losses[index], tau)
-    first, second = np.zeros(reader.d), np.zeros(reader.d)
+    first = np.zeros(reader.d)
+    second = np.zeros(reader.d)
     for rows, block in reader.blocks(RowView(reader.X, index)):
         turned = (block - mu) @ factor
         first += pull[rows] @ turned
@@ -137,7 +143,9 @@ def published_ellipse(reader: Reader, losses: Array, schedule: Schedule) -> Elli
     """Adam on mu, the log precision of each axis, and the axes, made orthogonal again after every step."""
     d = reader.d
     start = np.log(schedule.settings.initial_precision or ELLIPSE_PRECISION)
-    mu, log_e, axes = -reader.centre, np.full(d, start), np.eye(d)
+    mu = -reader.centre
+    log_e = np.full(d, start)
+    axes = np.eye(d)
     last = Ellipse(mu + reader.centre, axes * np.exp(log_e / 2))
     for i, width in enumerate(schedule.widths):
         total, mean, ones, weighted = _ellipse_moments(reader, losses, mu, log_e, axes)
@@ -146,7 +154,8 @@ def published_ellipse(reader: Reader, losses: Array, schedule: Schedule) -> Elli
         last = Ellipse(mu + reader.centre, axes * np.exp(log_e / 2))
         objective, a, b = schedule.slopes(total, mean, float(width))
         move = schedule.step(i, a * weighted + b * ones)
-        mu, log_e = mu + move[:d], log_e + move[d : 2 * d]
+        mu = mu + move[:d]
+        log_e = log_e + move[d : 2 * d]
         left, _, right = np.linalg.svd(axes + move[2 * d :].reshape(d, d))
         axes = left @ right
         schedule.watch(objective)
@@ -157,7 +166,8 @@ def _ellipse_moments(
     reader: Reader, losses: Array, mu: Array, log_e: Array, axes: Array
 ) -> tuple[float, float, Array, Array]:
     """sum k, mean loss, and the slope of sum k, plain and loss-weighted, in (mu, log precisions, axes)."""
-    d, e = reader.d, np.exp(log_e)
+    d = reader.d
+    e = np.exp(log_e)
     total = lit_loss = 0.0
     slopes = [np.zeros(2 * d + d * d), np.zeros(2 * d + d * d)]
     for rows, block in reader.blocks(reader.X):
@@ -165,10 +175,15 @@ def _ellipse_moments(
         turned = offset @ axes
         k = 1 - (turned * turned) @ e
         lit = k > 0
-        offset, turned, k, lit_losses = offset[lit], turned[lit], k[lit], losses[rows][lit]
-        total, lit_loss = total + float(k.sum()), lit_loss + float(k @ lit_losses)
+        offset = offset[lit]
+        turned = turned[lit]
+        k = k[lit]
+        lit_losses = losses[rows][lit]
+        total += float(k.sum())
+        lit_loss += float(k @ lit_losses)
         for slope, w in zip(slopes, (np.ones(len(k)), lit_losses), strict=True):
             slope[:d] += 2 * axes @ (e * (w @ turned))
             slope[d : 2 * d] -= e * (w @ (turned * turned))
             slope[2 * d :] -= 2 * ((offset * w[:, None]).T @ (turned * e)).ravel()
-    return total, lit_loss / total if total > 0 else 0.0, slopes[0], slopes[1]
+    mean = lit_loss / total if total > 0 else 0.0
+    return total, mean, slopes[0], slopes[1]

@@ -211,7 +211,8 @@ def recommended_sphere(reader: Reader, losses: Array, size: float, seed: int = 0
     """
     spread = float(losses.std())
     standard = (losses - losses.mean()) / spread if spread > 0 else np.zeros(len(losses))
-    at_size, limit = partial(light_value, reader, standard, size), reader.reads + MOST_READS
+    at_size = partial(light_value, reader, standard, size)
+    limit = reader.reads + MOST_READS
     start = _sketched_start(reader, standard, size, seed)
     lights = [_climb(at_size, start, reader.scale, START_STEPS)]
     crowds = _crowds(reader, losses, seed)
@@ -235,10 +236,12 @@ def grown(reader: Reader, losses: Array, size: float, light: Sphere) -> tuple[fl
     has come half way from the loss around the centre to the mean.
     """
     distances = reader.distances(light.centre - reader.centre)
-    fewest, most = max(1, int(size / GROW)), min(int(GROW * size), reader.n // 4)
+    fewest = max(1, int(size / GROW))
+    most = min(int(GROW * size), reader.n // 4)
     window = max(WINDOW, fewest)
     near = losses[np.argsort(distances, kind="stable")[: most + window]]
-    level, mean = float(near[: max(fewest, WINDOW)].mean()), float(losses.mean())
+    level = float(near[: max(fewest, WINDOW)].mean())
+    mean = float(losses.mean())
     sums = np.concatenate([[0.0], np.cumsum(np.minimum(near, level))])  # one huge loss must not carry its window
     around = (sums[window:] - sums[:-window]) / window
     outside = np.flatnonzero(around[fewest:] < (level + mean) / 2)
@@ -269,16 +272,16 @@ def _shrink(reader: Reader, losses: Array, size: float) -> Array:
 def _crowds(reader: Reader, losses: Array, seed: int) -> Array:
     """(c, d) centres of clusters of rows drawn in proportion to their loss."""
     mass = losses - losses.min()
-    drawn = min(CROWD_ROWS, int(np.count_nonzero(mass)))
-    if drawn < 1:
+    count = min(CROWD_ROWS, int(np.count_nonzero(mass)))
+    if count < 1:
         return np.empty((0, reader.d))
     rng = np.random.default_rng(seed)
-    rows = np.sort(rng.choice(reader.n, drawn, replace=False, p=mass / mass.sum()))
+    rows = np.sort(rng.choice(reader.n, count, replace=False, p=mass / mass.sum()))
     reader.forget()  # its copy of near rows and this one need not be held together
     positions = np.subtract(reader.X[rows], reader.centre)
     positions /= reader.scale
     with unconverged():
-        clusters = KMeans(min(CROWDS, drawn), n_init=1, max_iter=30, random_state=seed, copy_x=False).fit(positions)
+        clusters = KMeans(min(CROWDS, count), n_init=1, max_iter=30, random_state=seed, copy_x=False).fit(positions)
     centres: Array = clusters.cluster_centers_ * reader.scale
     return centres
 
@@ -293,8 +296,8 @@ def _climb(
         return -value, -scale * slope
 
     options = {"maxiter": steps, "maxfun": steps + steps // 2 + 5, "ftol": 1e-9, "gtol": 1e-12}
-    found = minimize(downhill, np.zeros_like(start), jac=True, method="L-BFGS-B", options=options)
-    return start + scale * found.x, -float(found.fun)
+    best = minimize(downhill, np.zeros_like(start), jac=True, method="L-BFGS-B", options=options)
+    return start + scale * best.x, -float(best.fun)
 
 
 def light_value(reader: Reader, losses: Array, size: float, mu: Array) -> tuple[float, Array]:
@@ -309,6 +312,8 @@ def light_value(reader: Reader, losses: Array, size: float, mu: Array) -> tuple[
 
 @dataclass(frozen=True)
 class AdamSettings:
+    """Hyper-parameters of the published search; `size` is in rows, the others as in `Advanced`."""
+
     size: float
     barrier: float
     learning_rate: float
@@ -325,11 +330,13 @@ class Schedule:
     """
 
     def __init__(self, settings: AdamSettings, n: int):
-        self.settings, self.rate = settings, settings.learning_rate
+        self.settings = settings
+        self.rate = settings.learning_rate
         self.widths = np.geomspace(max(n - settings.size, 1e-9), 0.05 * settings.size, settings.steps)
         self.first: Any = 0.0
         self.second: Any = 0.0
-        self.best, self.bad = np.inf, 0
+        self.best = np.inf
+        self.bad = 0
 
     def slopes(self, total: float, mean: float, width: float) -> tuple[float, float, float]:
         """Objective, and the factors a, b with d objective / d k_i = a l_i + b."""
@@ -341,19 +348,24 @@ class Schedule:
         """How far to move the parameters, uphill."""
         self.first = 0.9 * self.first + 0.1 * slope
         self.second = 0.999 * self.second + 0.001 * slope * slope
-        first, second = self.first / (1 - 0.9 ** (i + 1)), self.second / (1 - 0.999 ** (i + 1))
+        first = self.first / (1 - 0.9 ** (i + 1))
+        second = self.second / (1 - 0.999 ** (i + 1))
         move: Array = self.rate * first / (np.sqrt(second) + 1e-8)
         return move
 
     def watch(self, objective: float) -> None:
+        """Remember the best objective; after too many steps without a better one, halve the learning rate."""
         cost = -objective
         if self.best == np.inf or cost < self.best * (1 - 1e-4):
-            self.best, self.bad = cost, 0
+            self.best = cost
+            self.bad = 0
         else:
             self.bad += 1
         if self.bad > self.settings.patience:
-            self.rate = self.rate / 2 if self.rate / 2 > 1e-8 else self.rate
-            self.best, self.bad = np.inf, 0
+            if self.rate / 2 > 1e-8:
+                self.rate /= 2
+            self.best = np.inf
+            self.bad = 0
 
 
 def published_sphere(reader: Reader, losses: Array, settings: AdamSettings) -> Sphere:
@@ -372,6 +384,7 @@ def published_sphere(reader: Reader, losses: Array, settings: AdamSettings) -> S
         slope = np.append(2 * tau * pull_mu, -tau * (a * sums.loss_reach + b * sums.reach))
         move = schedule.step(i, slope)
         last = Sphere(mu + reader.centre, np.exp(log_tau / 2))
-        mu, log_tau = mu + move[:-1], log_tau + float(move[-1])
+        mu = mu + move[:-1]
+        log_tau += float(move[-1])
         schedule.watch(objective)
     return Sphere(mu + reader.centre, np.exp(log_tau / 2))
