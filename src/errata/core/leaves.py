@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,6 +84,22 @@ class Leaves:
             "importance": float(self.importances[leaf]),
             "aler": self.aler,
         }
+
+
+def leaf_numbers(values: Mapping[int, Array], leaves: Sequence[Sequence[Mapping[str, Any]]], rows: int) -> Array:
+    """(n,) number of the leaf that each row falls into.
+
+    values: feature -> (n,) its values. leaves: of each, the conditions from the root to it, as a rule has
+    them. rows: n.
+    """
+    number = np.full(rows, -1)
+    for leaf, conditions in enumerate(leaves):
+        inside = np.ones(rows, dtype=bool)
+        for condition in conditions:
+            below = values[condition["feature"]].astype(np.float64) <= condition["value"]
+            inside &= below if condition["op"] == "<=" else ~below
+        number[inside] = leaf
+    return number
 
 
 def count_leaves(leaf: Array, failed: Array, count: int) -> Leaves:

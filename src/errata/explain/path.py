@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core import Array, Evaluation
 from ..core.blocks import blocks
-from ..core.leaves import PAIR, Leaves, count_leaves, group_mask
+from ..core.leaves import PAIR, Leaves, count_leaves, group_mask, leaf_numbers
 from ..core.record import FLAT, Record, json_key
 from .context import Context
 from .examples import Example, ExampleGroup, ValuedExample, example, example_fields
@@ -177,14 +177,8 @@ class _LeafRows:
     @cached_property
     def leaf(self) -> Array:
         """(n,) number of the leaf of each row of the group; -1 outside of it."""
-        number = np.full(len(self.evaluation), -1)
-        for j, conditions in enumerate(self.rule["leaves"]):
-            rows = self.inside.copy()
-            for condition in conditions:
-                below = self.values[condition["feature"]] <= condition["value"]
-                rows &= below if condition["op"] == "<=" else ~below
-            number[rows] = j
-        return number
+        number = leaf_numbers(self.values, self.rule["leaves"], len(self.evaluation))
+        return np.where(self.inside, number, -1)
 
     def leaves(self, rows: Array) -> Leaves:
         """What the leaves hold of some rows ((n,) bool)."""

@@ -15,6 +15,7 @@ from sklearn.feature_selection import mutual_info_classif
 
 from ...core import Array
 from ...core.blocks import block_rows
+from ...core.leaves import leaf_numbers
 
 CELLS = 1 << 17  # values sorted at a time: what is computed of them stays near the core, and small for many rows
 NEIGHBOURS = 3  # of the published estimate
@@ -129,21 +130,15 @@ class Tree:
 
     def leaf_of(self, X: Any, rows: Array) -> Array:
         """(r,) number of the leaf that each of `rows` falls into."""
-        number = np.cumsum(self.features == LEAF) - 1
-        leaves = np.empty(len(rows), dtype=np.int64)
+        paths = [self.path(leaf) for leaf in range(len(self.leaves))]
+        columns = np.unique(self.features[self.features != LEAF]).tolist()
+        numbers = np.empty(len(rows), dtype=np.int64)
         step = block_rows(X)
         for start in range(0, len(rows), step):
             block = np.asarray(X[rows[start : start + step]])
-            leaves[start : start + step] = number[self._node_of(block)]
-        return leaves
-
-    def _node_of(self, X: Array) -> Array:
-        node = np.zeros(len(X), dtype=np.int64)
-        while (inner := np.flatnonzero(self.features[node] != LEAF)).size:
-            at = node[inner]
-            left = X[inner, self.features[at]] <= self.cuts[at]
-            node[inner] = np.where(left, self.lefts[at], self.rights[at])
-        return node
+            values = {column: block[:, column] for column in columns}
+            numbers[start : start + step] = leaf_numbers(values, paths, len(block))
+        return numbers
 
     def nodes(self) -> list[dict[str, Any]]:
         """Every node, the root first: where it splits and into which, or the number of its leaf."""
