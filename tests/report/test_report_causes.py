@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import errata
+from errata.explain.coherence import Coherence
 from errata.report import to_html
 from errata.report.parts.training_rows import coherence, influence, relabel_table
 from support.reports import view_of
@@ -75,7 +76,8 @@ def test_the_parts_say_what_was_chosen_where_and_counted_where(audited):
 def test_coherence_is_one_sentence_with_its_numbers(data, words):
     import re
 
-    assert re.search(words, coherence(data))
+    whole = {"measured_on": "confirm", "of": 100, "spread": 1.0, "central": [], "random": None, "p_value": None, "n": 1}
+    assert re.search(words, coherence(Coherence.from_json({**whole, **data})))
 
 
 def test_pages_without_influence_have_no_such_part(audited):

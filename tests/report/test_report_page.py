@@ -249,7 +249,7 @@ def test_size_against_loss_is_drawn_and_tabled(make_slice, make_audit):
         "slices": [{**point, "n": 10, "share": 0.05, "mean_loss": 2.0}],
         "clusters": [{"cluster": 3, "n": 20, "share": 0.1, "mean_loss": 1.0}],
     }  # fmt: skip
-    plot = marks.size_plot(data, {"s1": 1})
+    plot = marks.size_plot(Sizes.from_json(data), {"s1": 1})
     assert (plot["slices"][0]["x"], plot["slices"][0]["y"]) == pytest.approx((50.0, 0.0))
     assert plot["clusters"][0]["y"] == pytest.approx(50.0)
     text = words(to_html(make_audit(make_slice(), explanations=(Sizes.from_json(data),))))

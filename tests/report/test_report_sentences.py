@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from errata.core import Evaluation, Overall, SearchMeasure
+from errata.explain.names import Name
+from errata.explain.view import Match, Outcome
 from errata.report import sentences
 
 ERROR, LOSS = "error", "loss above 2.31"
@@ -148,7 +150,8 @@ def test_the_level_of_intervals():
 
 
 def test_a_name_carries_its_score():
-    good = {"source": "labels", "covers": [201, 214], "precise": [201, 236]}
+    outcome = Outcome(236, 100, 100 / 236, None)
+    good = Name("discover", "confirm", "cat", "labels", Match((201, 214), (201, 236), outcome))
     assert sentences.name_score(good) == "The name fits 201 of 214 members; 201 of 236 rows it fits are members."
-    weak = {"source": "tokens", "covers": [129, 214], "precise": [129, 933]}
+    weak = Name("discover", "confirm", "cat", "tokens", Match((129, 214), (129, 933), outcome))
     assert sentences.name_score(weak).endswith("Weak: most of what it matches lies elsewhere.")

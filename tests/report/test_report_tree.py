@@ -11,6 +11,7 @@ import pytest
 
 from errata.core import Audit
 from errata.explain.path import TreePath
+from errata.explain.tree import NodeRows, TreeNode
 from errata.report import to_html
 from errata.report.parts.tree import _guides as guides
 from errata.report.parts.tree import tree_lines
@@ -46,7 +47,7 @@ def section(html: str) -> str:
 
 
 def test_lines_lead_from_each_node_to_those_below_it() -> None:
-    nodes = [{"depth": depth} for depth in DEPTHS]
+    nodes = [TreeNode(depth, None, None, False, NodeRows(0, 0), None) for depth in DEPTHS]
     signs = {"line": "│", "tee": "├", "elbow": "└", "gap": " "}
     drawn = ["".join(signs[one] for one in guides(nodes, i)) for i in range(len(nodes))]
     assert drawn == ["", "├", "│├", "│└", "└", " ├", " │├", " │└", " └"]
@@ -98,7 +99,7 @@ def test_an_audit_saved_without_the_tree_shows_the_path(audit: Audit, lack: Any)
 def test_a_node_without_rows_is_not_measured(audit: Audit) -> None:
     nodes = [{**node, "confirm": {"n": 0, "failures": 0}} for node in told(audit).to_json()["tree"]["nodes"]]
     found = changed(audit, tree={"nodes": nodes})
-    lines = tree_lines(found, found.slices[0], told(found).to_json())
+    lines = tree_lines(found, found.slices[0], told(found))
     assert lines is not None
     assert {line["rate"] for line in lines["lines"]} == {"not measured"}
     assert {line["at"] for line in lines["lines"]} == {None}
@@ -112,7 +113,7 @@ def test_a_node_beyond_the_axis_stretches_it(audit: Audit) -> None:
         ]
         whole = changed(audit, tree={"nodes": nodes})
         found = replace(whole, slices=(replace(whole.slices[0], verdict="not confirmed"),))
-        lines = tree_lines(found, found.slices[0], told(found).to_json())
+        lines = tree_lines(found, found.slices[0], told(found))
         assert lines is not None
         tops.append((lines["axis"].top, lines["lines"][0]["at"]))
     assert tops == [(0.6, pytest.approx(100 * 0.1 / 0.6)), (1.0, pytest.approx(90.0))]

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from errata.core import Audit, Evaluation, Slice
-from errata.core.audit import UnknownExplanation
+from errata.explain.names import Name
+from errata.explain.view import Match, Outcome
 from errata.report import to_html
 from errata.report.pages.slice import forest
 from errata.report.slice_lines import ORDERS, order_labels, sort_keys
@@ -32,7 +33,7 @@ def slices(make_slice: Make, confirmed: Callable[..., Any]) -> list[Slice]:
     listed = []
     for id, (n, errors, excess, interval, precise) in numbers.items():
         measured = confirmed(n=n, errors=errors, rate=errors / n, excess=excess, interval=interval)
-        name = UnknownExplanation("name", {"source": "label", "covers": [1, 2], "precise": list(precise)})
+        name = Name("discover", "confirm", id, "labels", Match((1, 2), precise, Outcome(10, 5, 0.5, None)))
         listed.append(make_slice(id=id, name=id, confirm=measured, explanations=(name,)))
     return listed
 

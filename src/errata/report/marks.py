@@ -9,6 +9,7 @@ from typing import Any
 
 from ..core import HeldOutMeasure, Slice
 from ..core.gaps import wilson
+from ..explain.sizes import SizePoint, Sizes
 
 FORMS = {"confirmed": "", "not confirmed": "k-not", "too few to tell": "k-few"}
 
@@ -78,24 +79,24 @@ def nice_ticks(largest: float, most: int = 5) -> list[float]:
     return [step * i for i in range(math.ceil(round(largest / step, 9)) + 1)]
 
 
-def size_plot(data: Mapping[str, Any], numbers_of: Mapping[str, int]) -> dict[str, Any]:
+def size_plot(sizes: Sizes, numbers_of: Mapping[str, int]) -> dict[str, Any]:
     """Size against mean loss: where each slice and cluster stands, and the ticks of both axes."""
-    slices = [p for p in data["slices"] if p["mean_loss"] is not None]
-    clusters = [p for p in data["clusters"] if p["mean_loss"] is not None]
-    across = nice_ticks(max([p["share"] for p in [*slices, *clusters]], default=0.0))
-    up = nice_ticks(max([p["mean_loss"] for p in [*slices, *clusters]], default=0.0))
+    slices = [entry for entry in sizes.slices if entry.point.mean_loss is not None]
+    clusters = [entry for entry in sizes.clusters if entry.point.mean_loss is not None]
+    points = [*(entry.point for entry in slices), *(entry.point for entry in clusters)]
+    across = nice_ticks(max([point.share for point in points], default=0.0))
+    up = nice_ticks(max([point.mean_loss or 0.0 for point in points], default=0.0))
 
-    def place(point: Mapping[str, Any]) -> dict[str, Any]:
-        x = 100 * point["share"] / across[-1]
-        y = 100 - 100 * max(point["mean_loss"], 0.0) / up[-1]
-        return {**point, "x": x, "y": y, "number": numbers_of.get(point.get("id", ""))}
+    def position(point: SizePoint) -> dict[str, float]:
+        height = max(point.mean_loss or 0.0, 0.0)
+        return {"x": 100 * point.share / across[-1], "y": 100 - 100 * height / up[-1]}
 
     return {
-        "task": data["task"],
-        "slices": [place(p) for p in slices],
-        "clusters": [place(p) for p in clusters],
+        "task": sizes.task,
+        "slices": [{**e.to_json(), **position(e.point), "number": numbers_of.get(e.id)} for e in slices],
+        "clusters": [{**e.to_json(), **position(e.point), "number": None} for e in clusters],
         "x_ticks": [(100 * value / across[-1], f"{100 * value:.3g}%") for value in across],
         "y_ticks": [(100 - 100 * value / up[-1], f"{value:.3g}") for value in up],
-        "overall": None if data["overall"] is None else 100 - 100 * data["overall"] / up[-1],
-        "mean": data["overall"],
+        "overall": None if sizes.overall is None else 100 - 100 * sizes.overall / up[-1],
+        "mean": sizes.overall,
     }

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import Audit, Slice
+from ..explain.examples import Example
+from ..explain.exemplars import Exemplars
 from . import numbers
 from .contract import View
-from .explanations import explanation
 
 STRIP = 6
 STRIP_TEXTS = 3
@@ -19,18 +20,23 @@ MARKS = {True: "wrong", False: "right", None: ""}
 
 def strip(view: View, slice_: Slice) -> list[dict[str, Any]]:
     """A few random members: what a slice looks like before anything is said about it."""
-    data = explanation(slice_, "exemplars")
-    if data is None:
+    exemplars = slice_.explanation(Exemplars)
+    if exemplars is None:
         return []
-    at_random = [row for row in group(data, "slice")["rows"] if row["picked"] == "random"]
+    at_random = [row for row in exemplars.group("slice").rows if row.picked == "random"]
     most = STRIP if has_images(view.audit) else STRIP_TEXTS
-    return [item(view, row, SHORT) for row in at_random[:most]]
+    return [example_item(view, row, SHORT) for row in at_random[:most]]
 
 
 def has_images(audit: Audit) -> bool:
     """Whether the rows of an audit are images."""
     media = audit.evaluation.media
     return media is not None and media.kind == "image"
+
+
+def example_item(view: View, row: Example, most: int = LONG) -> dict[str, Any]:
+    """A row of an explanation, to look at."""
+    return item(view, row.to_json(), most)
 
 
 def item(view: View, row: Mapping[str, Any], most: int = LONG) -> dict[str, Any]:
@@ -52,8 +58,3 @@ def clipped(text: str, most: int) -> str:
     """The beginning of a text, on one line."""
     line = " ".join(text.split())
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
-
-
-def group(data: Mapping[str, Any], which: str) -> Mapping[str, Any]:
-    """A group of example rows; an empty one where there is none of that name."""
-    return next((group for group in data["groups"] if group["which"] == which), {"rows": [], "of": 0})

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
 from ..core import Array, Audit
+from ..core.audit import of_kind
+from ..explain.map import RowMap
 from ..hypothesis import to_columns
-from .explanations import of_audit
 
 MOST_POINTS = 20_000  # of a saved page
 MOST_BYTES = 2_000_000  # of the columns of a saved page
@@ -28,10 +29,8 @@ def script_json(value: Any) -> Markup:
 
 def positions(audit: Audit) -> Array | None:
     """(n, 2) whole numbers of two bytes; None where no map was drawn."""
-    maps = of_audit(audit, "map")
-    if not maps:
-        return None
-    return np.frombuffer(b64decode(maps[0]["xy"]), dtype="<i2").reshape(-1, 2)
+    row_map = next(iter(of_kind(audit.explanations, RowMap)), None)
+    return None if row_map is None else row_map.positions()
 
 
 def map_data(audit: Audit, rows: Array | None = None) -> dict[str, Any] | None:

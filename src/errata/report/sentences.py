@@ -6,6 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..core import Evaluation, HeldOutMeasure, Overall, Slice
+from ..explain.captions import DirectionCaptions
+from ..explain.descriptions import DescriptionRow, Descriptions
+from ..explain.metadata import SkippedColumn
+from ..explain.names import Name
+from ..explain.tokens import Lengths
 from . import numbers
 
 ERROR = "error"  # `Overall.outcome` where an outcome is an error
@@ -196,30 +201,31 @@ def members_at_random(n: int, of: int, wrong: int | None, in_all: str) -> str:
     return f"{numbers.out_of(n, of)}{outcomes}"
 
 
-def name_score(data: Mapping[str, Any]) -> str:
+def name_score(name: Name) -> str:
     """How well a machine-made name fits."""
-    if data.get("source") is None:
+    if name.match is None:
         return "No label, prediction, metadata value or word sets half of these rows apart."
-    covered = data["covers"]
-    matched = data["precise"]
+    covered = name.match.covers
+    matched = name.match.precise
     weak = " Weak: most of what it matches lies elsewhere." if matched[1] and matched[0] < 0.25 * matched[1] else ""
     return (
         f"The name fits {numbers.out_of(*covered)} members; {numbers.out_of(*matched)} rows it fits are members.{weak}"
     )
 
 
-def towards(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def towards(data: Descriptions) -> list[DescriptionRow]:
     """The texts that lie nearer to a slice than to its class."""
-    return [row for row in data["rows"] if row["score"] > 0]
+    return [row for row in data.rows if row.score > 0]
 
 
-def descriptions(data: Mapping[str, Any]) -> str:
+def descriptions(data: Descriptions) -> str:
     """How the nearest texts were chosen and measured."""
-    chosen = "search rows" if data["chosen_on"] == "discover" else "all rows, since few members are search rows"
-    n = numbers.count(data["rows"][0]["n"])
+    chosen = "search rows" if data.chosen_on == "discover" else "all rows, since few members are search rows"
+    n = numbers.count(data.rows[0].retrieval.n)
     return (
-        f"Of {numbers.counted(data['of'], 'text')}, chosen on {chosen}: nearer to the slice than to its class, "
-        f"{data['class']}. Average precision: how well nearness to the text retrieves members among {n} held-out rows."
+        f"Of {numbers.counted(data.total, 'text')}, chosen on {chosen}: nearer to the slice than to its class, "
+        f"{data.class_name}. Average precision: how well nearness to the text retrieves members among {n} held-out "
+        "rows."
     )
 
 
@@ -228,63 +234,67 @@ def rates(interval: Sequence[float]) -> str:
     return f"{numbers.rate(interval[0])} to {numbers.rate(interval[1])}"
 
 
-def captions(data: Mapping[str, Any]) -> str:
+def captions(data: DirectionCaptions) -> str:
     """What captions are scored against, which ones were left out, and what the numbers beside them are."""
-    names = data["left_out"]["names"]
-    nearer = data["left_out"]["nearer"]
-    whole = data["class_rate"]
-    first = next(iter([*data["hard"], *data["easy"]]), None)
-    chance = "" if first is None else f", by chance {numbers.quantity(first['retrieval']['base_rate'])}"
+    names = data.left_out.names
+    nearer = data.left_out.nearer
+    whole = data.class_rate.outcome
+    assert whole.errors is not None  # a class has errors
+    first = next(iter([*data.hard, *data.easy]), None)
+    chance = "" if first is None else f", by chance {numbers.quantity(first.retrieval.base_rate)}"
     return (
-        f"Of {numbers.counted(data['of'], 'caption')}, by what each says beyond “{data['reference']}” along the "
+        f"Of {numbers.counted(data.total, 'caption')}, by what each says beyond “{data.reference}” along the "
         f"direction; negative is hard. Excluded: {names} that name another class, {nearer} that lie nearer to one. "
         f"Error: of the held-out rows nearest to the caption, how near being chosen on search rows, with its own 95% "
-        f"interval; of all of {data['class']} {numbers.rate_of(whole['errors'], whole['n'])}, "
-        f"{numbers.out_of(whole['errors'], whole['n'])}. Average precision: how well nearness to the caption retrieves "
+        f"interval; of all of {data.class_name} {numbers.rate_of(whole.errors, whole.n)}, "
+        f"{numbers.out_of(whole.errors, whole.n)}. Average precision: how well nearness to the caption retrieves "
         f"the slice within its class{chance}."
     )
 
 
-def hardest_caption(data: Mapping[str, Any]) -> str:
+def hardest_caption(data: DirectionCaptions) -> str:
     """The first, with what was measured of it."""
-    if not data["hard"]:
-        return f"None of {numbers.counted(data['of'], 'caption')} says more on its hard side."
-    first = data["hard"][0]
-    whole = data["class_rate"]
-    near = first["matches"]
+    if not data.hard:
+        return f"None of {numbers.counted(data.total, 'caption')} says more on its hard side."
+    first = data.hard[0]
+    whole = data.class_rate.outcome
+    near = first.matches.match.outcome
+    assert whole.errors is not None  # a class has errors
+    assert near.errors is not None
     measured = ""
-    if near["n"]:
+    if near.n:
         measured = (
-            f": {numbers.out_of(near['errors'], near['n'])} held-out rows near it are wrong "
-            f"({rates(near['interval'])}), of all of {data['class']} {numbers.rate_of(whole['errors'], whole['n'])}"
+            f": {numbers.out_of(near.errors, near.n)} held-out rows near it are wrong "
+            f"({rates(first.matches.interval)}), of all of {data.class_name} {numbers.rate_of(whole.errors, whole.n)}"
         )
-    return f"Hardest caption “{first['text']}”{measured}."
+    return f"Hardest caption “{first.text}”{measured}."
 
 
-def nearest_texts(data: Mapping[str, Any]) -> str:
+def nearest_texts(data: Descriptions) -> str:
     """The first three, with their average precision."""
     rows = towards(data)[:3]
-    n = numbers.count(data["rows"][0]["n"])
+    n = numbers.count(data.rows[0].retrieval.n)
     if not rows:
-        return f"None of {numbers.counted(data['of'], 'text')} lies nearer to it than to its class."
-    listed = ", ".join(f"“{row['text']}” ({numbers.quantity(row['average_precision'])})" for row in rows)
-    base = numbers.quantity(rows[0]["base_rate"])
+        return f"None of {numbers.counted(data.total, 'text')} lies nearer to it than to its class."
+    listed = ", ".join(f"“{row.text}” ({numbers.quantity(row.retrieval.average_precision)})" for row in rows)
+    base = numbers.quantity(rows[0].retrieval.base_rate)
     return f"Nearest texts, with their average precision on {n} held-out rows: {listed}; by chance {base}."
 
 
-def lengths(data: Mapping[str, Any]) -> str:
-    if data["slice"] is None or data["rest"] is None:
+def lengths(data: Lengths) -> str:
+    """The mean length of members and of the rest, in tokens."""
+    if data.slice is None or data.rest is None:
         return ""
     return (
-        f"Members have {numbers.quantity(data['slice'])} tokens on average ({numbers.count(data['slice_n'])} rows), "
-        f"the rest {numbers.quantity(data['rest'])} ({numbers.count(data['rest_n'])} rows)."
+        f"Members have {numbers.quantity(data.slice)} tokens on average ({numbers.count(data.slice_n)} rows), "
+        f"the rest {numbers.quantity(data.rest)} ({numbers.count(data.rest_n)} rows)."
     )
 
 
-def skipped(columns: Sequence[Mapping[str, Any]]) -> str:
+def skipped(columns: Sequence[SkippedColumn]) -> str:
     if not columns:
         return ""
-    named = ", ".join(f"{c['column']} ({numbers.count(c['distinct'])} values)" for c in columns)
+    named = ", ".join(f"{c.column} ({numbers.count(c.distinct)} values)" for c in columns)
     return f"Not profiled, since almost every row has its own value: {named}."
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import Audit, Slice
+from ..explain.names import Name
 from . import marks, numbers, sentences
 from .contract import View
-from .explanations import explanation
 from .parts.path import path_sentence
 from .parts.profile import main_mistake
 from .parts.words import name_score
@@ -59,8 +59,8 @@ def sort_keys(slice_: Slice) -> dict[str, float]:
     measured = slice_.confirm
     if measured is None:
         return dict.fromkeys(ORDERS, 0.0)
-    name = explanation(slice_, "name")
-    precise = name["precise"] if name is not None and "precise" in name else (0, 0)
+    name = slice_.explanation(Name)
+    precise = (0, 0) if name is None or name.match is None else name.match.precise
     return {
         "excess": measured.excess[1],
         "gap": measured.interval[0],

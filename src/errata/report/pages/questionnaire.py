@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core import Slice
+from ...explain.examples import PickedGroup
+from ...explain.exemplars import Exemplars
 from .. import numbers
 from ..contract import View
-from ..explanations import explanation
 from ..parts.path import path_values
-from ..row_items import group, item
+from ..row_items import example_item
 
 TASK = "questionnaire"
 HIDDEN: dict[str, Any] = {"mark": "", "label": None, "prediction": None, "wrong": None, "loss_text": None}
@@ -49,10 +50,10 @@ def _feature(slice_: Slice, feature: Mapping[str, Any], within: str) -> dict[str
 
 
 def _members(view: View, slice_: Slice) -> dict[str, Any]:
-    data = explanation(slice_, "exemplars")
-    members: Mapping[str, Any] = {"rows": [], "of": 0} if data is None else group(data, "slice")
-    rows = [{**item(view, row), **HIDDEN} for row in members["rows"] if row["picked"] == "random"]
-    note = numbers.out_of(len(rows), members["of"])
+    exemplars = slice_.explanation(Exemplars)
+    members = PickedGroup("slice", 0, ()) if exemplars is None else exemplars.group("slice")
+    rows = [{**example_item(view, row), **HIDDEN} for row in members.rows if row.picked == "random"]
+    note = numbers.out_of(len(rows), members.total)
     return {
         "about": slice_.id,
         "title": f"Slice {slice_.id}",

@@ -9,9 +9,9 @@ import numpy as np
 
 from ...core import Array, Audit, Slice
 from ...core.gaps import wilson
+from ...explain.near import Near
 from .. import marks, numbers, script_data, sentences
 from ..contract import Page, Request, View
-from ..explanations import explanation
 from ..sections import sections
 from ..slice_lines import slice_line
 from ..static_files import Script
@@ -111,9 +111,9 @@ def two_marks(audit: Audit, slice_: Slice) -> list[tuple[str, str]]:
         outcome = dict(audit.overall)[slice_.task].outcome
         excess, _, between = sentences.excess(slice_, measured, outcome).partition(" (")
         lines.append((excess, f"{between.rstrip(')')}, beyond what the rest’s rate would give"))
-    near = explanation(slice_, "near")
-    if near is not None and near["coherence"] is not None:
-        lines.append((f"Coherence {near['coherence']:.2f}", "how alike the members are; says nothing about the gap"))
+    near = slice_.explanation(Near)
+    if near is not None and near.coherence is not None:
+        lines.append((f"Coherence {near.coherence:.2f}", "how alike the members are; says nothing about the gap"))
     if measured is not None and slice_.reason != "unconfirmable":
         tested = int(audit.settings.get("tested", len(audit.slices)))
         lines.append((numbers.q_value(measured.q_value), f"over {numbers.counted(tested, 'slice')} tested"))

@@ -9,10 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core import Slice
+from ...explain.examples import Example
+from ...explain.exemplars import Exemplars
+from ...explain.extremes import Extremes
+from ...explain.near import Near
 from .. import numbers, sentences
 from ..contract import Part, Section, Values, View
-from ..explanations import explanation
-from ..row_items import group, has_images, item
+from ..row_items import example_item, has_images
 from ..static_files import Script
 from .training_rows import strongest_opponents
 
@@ -41,84 +44,86 @@ SECTION = Section("rows", "Rows", 1, template="section_rows.html", context=rows_
 
 def exemplar_groups(view: View, slice_: Slice) -> dict[str, Any] | None:
     """Members at random and the wrongest; folded: members by weight, and what to compare all with."""
-    data = explanation(slice_, "exemplars")
-    if data is None:
+    exemplars = slice_.explanation(Exemplars)
+    if exemplars is None:
         return None
-    groups = [_at_random(slice_, data)]
-    worst = group(data, "worst members")
-    if worst["rows"]:
-        note = f"{numbers.out_of(len(worst['rows']), worst['of'])} wrong members; not typical"
-        groups.append(_group("Highest loss", note, worst["rows"], share=100.0))
-    return {"groups": [group for group in groups if group["rows"]], "folded": _folded(data)}
+    groups = [_at_random(slice_, exemplars)]
+    worst = exemplars.group("worst members")
+    if worst.rows:
+        note = f"{numbers.out_of(len(worst.rows), worst.total)} wrong members; not typical"
+        groups.append(_group("Highest loss", note, worst.rows, share=100.0))
+    return {"groups": [group for group in groups if group["rows"]], "folded": _folded(exemplars)}
 
 
 def neighbour_groups(view: View, slice_: Slice) -> dict[str, Any] | None:
     """Near neighbours outside the slice that the model gets right."""
-    data = explanation(slice_, "near")
-    if data is None or view.task_rows(slice_).errors is None:
+    near = slice_.explanation(Near)
+    if near is None or view.task_rows(slice_).errors is None:
         return None
-    note = f"{numbers.out_of(len(data['rows']), data['of'])}; outside the slice" if data["of"] else ""
-    near = _group("Near neighbours it gets right", note, data["rows"], wide=True, share=0.0)
-    near["empty"] = "No near neighbour is right: where the slice ends, the model’s errors do not."
-    return {"groups": [near], "folded": []}
+    note = f"{numbers.out_of(len(near.rows), near.total)}; outside the slice" if near.total else ""
+    group = _group("Near neighbours it gets right", note, near.rows, wide=True, share=0.0)
+    group["empty"] = "No near neighbour is right: where the slice ends, the model’s errors do not."
+    return {"groups": [group], "folded": []}
 
 
 def easy_end(view: View, slice_: Slice) -> dict[str, Any] | None:
     """The other end of a failure direction; the hard end is the members of highest weight, shown already."""
-    data = explanation(slice_, "extremes")
-    if data is None:
+    extremes = slice_.explanation(Extremes)
+    if extremes is None:
         return None
-    easiest = group(data, "easiest")
-    if not easiest["rows"]:
+    easiest = extremes.group("easiest")
+    if not easiest.rows:
         return None
-    note = f"{numbers.out_of(len(easiest['rows']), easiest['of'])} held-out rows, by the direction"
-    return {"groups": [], "folded": [{"title": "The easiest of its class", "note": note, "rows": easiest["rows"]}]}
+    note = f"{numbers.out_of(len(easiest.rows), easiest.total)} held-out rows, by the direction"
+    return {"groups": [], "folded": [{"title": "The easiest of its class", "note": note, "rows": easiest.rows}]}
 
 
-def _at_random(slice_: Slice, data: Mapping[str, Any]) -> dict[str, Any]:
-    members = group(data, "slice")
-    rows = [row for row in members["rows"] if row["picked"] == "random"]
+def _at_random(slice_: Slice, exemplars: Exemplars) -> dict[str, Any]:
+    members = exemplars.group("slice")
+    rows = [row for row in members.rows if row.picked == "random"]
     measured = slice_.confirm
     share = None
     if measured is not None and measured.error_rate is not None and slice_.reason != "unconfirmable":
         share = 100 * measured.rate
-    note = _members_note(slice_, rows, members["of"])
+    note = _members_note(slice_, rows, members.total)
     return _group("Members at random", note, rows, wide=True, share=share)
 
 
-def _members_note(slice_: Slice, shown: list[Mapping[str, Any]], of: int) -> str:
+def _members_note(slice_: Slice, shown: Sequence[Example], of: int) -> str:
     measured = slice_.confirm
     known = measured is not None and measured.error_rate is not None
-    wrong = sum(bool(row["wrong"]) for row in shown) if known else None
+    wrong = sum(bool(row.wrong) for row in shown) if known else None
     in_all = "" if measured is None else numbers.rate_of(measured.errors, measured.n)
     return sentences.members_at_random(len(shown), of, wrong, in_all)
 
 
-def _group(title: str, note: str, rows: Any, *, wide: bool = False, share: float | None = None) -> dict[str, Any]:
+def _group(
+    title: str, note: str, rows: Sequence[Example], *, wide: bool = False, share: float | None = None
+) -> dict[str, Any]:
     return {"title": title, "note": note, "rows": rows, "wide": wide, "share": share}
 
 
 def _shown(view: View, slice_: Slice | None, group: Mapping[str, Any]) -> dict[str, Any]:
     """A group with its rows as items, linked to their pages where a slice is named."""
-    items = [item(view, row) for row in group["rows"]]
+    items = [example_item(view, row) for row in group["rows"]]
     if slice_ is not None:
         items = [{**row, "href": view.links.row(slice_.id, row["id"])} for row in items]
     return {**group, "rows": items}
 
 
-def _folded(data: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _folded(exemplars: Exemplars) -> list[dict[str, Any]]:
     """Members by weight, then what to compare all with; members at random have a place of their own."""
-    rows = "held-out rows" if data["drawn_from"] == "confirm" else "rows"
-    members = group(data, "slice")
-    by_weight = [row for row in members["rows"] if row["picked"] == "weight"]
-    highest = group(data, "highest loss")
-    anywhere = group(data, "random")
-    of_highest = numbers.out_of(len(highest["rows"]), highest["of"])
-    of_anywhere = numbers.out_of(len(anywhere["rows"]), anywhere["of"])
+    rows = "held-out rows" if exemplars.drawn_from == "confirm" else "rows"
+    members = exemplars.group("slice")
+    by_weight = tuple(row for row in members.rows if row.picked == "weight")
+    highest = exemplars.group("highest loss")
+    anywhere = exemplars.group("random")
+    of_highest = numbers.out_of(len(highest.rows), highest.total)
+    of_anywhere = numbers.out_of(len(anywhere.rows), anywhere.total)
     groups = [
-        ("Members of highest weight", f"{numbers.out_of(len(by_weight), members['of'])}; its core", by_weight),
-        ("Highest loss", f"{of_highest} {rows}, in the slice or not; not typical", highest["rows"]),
-        ("All rows at random", f"{of_anywhere} {rows}, seed {data['seed']}", anywhere["rows"]),
+        ("Members of highest weight", f"{numbers.out_of(len(by_weight), members.total)}; its core", by_weight),
+        ("Highest loss", f"{of_highest} {rows}, in the slice or not; not typical", highest.rows),
+        ("All rows at random", f"{of_anywhere} {rows}, seed {exemplars.seed}", anywhere.rows),
     ]
     return [{"title": title, "note": note, "rows": shown} for title, note, shown in groups if shown]
 

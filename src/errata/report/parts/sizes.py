@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...core.audit import of_kind
+from ...explain.sizes import Sizes
 from .. import marks
 from ..contract import Part, Section, View
-from ..explanations import of_audit
 
 SECTION = Section(
     "sizes",
@@ -19,7 +20,7 @@ SECTION = Section(
 
 def size_plots(view: View, slice_: None) -> dict[str, Any] | None:
     """One plot for each task; None where none was made."""
-    plots = of_audit(view.audit, "sizes")
+    plots = of_kind(view.audit.explanations, Sizes)
     if not plots:
         return None
     numbered = {slice_.id: j + 1 for j, slice_ in enumerate(view.audit.slices)}

@@ -7,9 +7,11 @@ from typing import Any
 
 from ...core import Audit, Slice
 from ...core.gaps import wilson
+from ...explain.path import TreePath
+from ...explain.tree import NodeRows, TreeNode
 from .. import marks, numbers
 
-Node = Mapping[str, Any]
+SIDES = {"<=": "below", ">": "above"}
 GUIDES = {  # (the level of the node itself, whether that level goes on below) -> what is drawn
     (True, True): "tee",
     (True, False): "elbow",
@@ -18,48 +20,48 @@ GUIDES = {  # (the level of the node itself, whether that level goes on below) -
 }
 
 
-def tree_lines(audit: Audit, slice_: Slice, data: Mapping[str, Any]) -> dict[str, Any] | None:
+def tree_lines(audit: Audit, slice_: Slice, path: TreePath) -> dict[str, Any] | None:
     """None of an audit that was saved without it. Numbers of held-out rows, where they may be shown."""
-    tree = data.get("tree")
-    if tree is None:
+    if path.tree is None:
         return None
-    nodes = tree["nodes"]
-    which = "searched" if nodes[0]["confirm"] is None else "confirm"
-    axis = _axis(audit, [node[which] for node in nodes])
+    nodes = path.tree.nodes
+    held_out = nodes[0].confirm is not None
+    counts = [node.confirm or node.searched for node in nodes]
+    axis = _axis(audit, counts)
     slices = _slices_by_leaf(audit, slice_)
-    lines = [_line(node, nodes[0], which, axis) for node in nodes]
+    lines = [_line(node, count, counts[0], axis) for node, count in zip(nodes, counts, strict=True)]
     for i, (line, node) in enumerate(zip(lines, nodes, strict=True)):
         line |= {
-            "words": _words(node, data["within"]),
+            "words": _words(node, path.within),
             "guides": _guides(nodes, i),
-            "slices": slices.get(node["leaf"], []),
+            "slices": slices.get(node.leaf, []),
         }
     return {
         "lines": lines,
         "axis": axis,
-        "drawn": which == "confirm",  # what was searched is never in a chart
-        "rows": "held-out rows" if which == "confirm" else "search rows, where the tree was grown",
+        "drawn": held_out,  # what was searched is never in a chart
+        "rows": "held-out rows" if held_out else "search rows, where the tree was grown",
     }
 
 
-def _axis(audit: Audit, counts: Sequence[Node]) -> marks.Axis:
+def _axis(audit: Audit, counts: Sequence[NodeRows]) -> marks.Axis:
     """The audit's own, unless a node would lie beyond its end."""
     plain = marks.error_axis(audit.slices)
-    beyond = any(count["failures"] > plain.top * count["n"] for count in counts)
+    beyond = any(count.failures > plain.top * count.n for count in counts)
     return marks.Axis(1.0) if beyond else plain
 
 
-def _line(node: Node, root: Node, which: str, axis: marks.Axis) -> dict[str, Any]:
-    n = node[which]["n"]
-    failures = node[which]["failures"]
-    all_failures = root[which]["failures"]
+def _line(node: TreeNode, count: NodeRows, root: NodeRows, axis: marks.Axis) -> dict[str, Any]:
+    n = count.n
+    failures = count.failures
+    all_failures = root.failures
     rate = failures / n if n else 0.0
     share = failures / all_failures if all_failures else 0.0
     low, high = wilson(failures, n)
     return {
-        "depth": node["depth"],
-        "here": node["here"],
-        "leaf": node["leaf"] is not None,
+        "depth": node.depth,
+        "here": node.here,
+        "leaf": node.leaf is not None,
         "n": numbers.count(n),
         "rate": numbers.rate_of(failures, n),
         "count": numbers.out_of(failures, n),
@@ -72,18 +74,17 @@ def _line(node: Node, root: Node, which: str, axis: marks.Axis) -> dict[str, Any
     }
 
 
-def _words(node: Node, within: str) -> str:
-    condition = node["condition"]
+def _words(node: TreeNode, within: str) -> str:
+    condition = node.condition
     if condition is None:
         return within or "all rows"
-    side = "below" if condition["op"] == "<=" else "above"
-    return f"{condition['name']} {side} {numbers.quantity(condition['value'])}"
+    return f"{condition.name} {SIDES[condition.op]} {numbers.quantity(condition.value)}"
 
 
-def _guides(nodes: Sequence[Node], at: int) -> list[str]:
+def _guides(nodes: Sequence[TreeNode], at: int) -> list[str]:
     """The lines that lead to a node, one for each level above it: does that level go on below?"""
-    depth = nodes[at]["depth"]
-    later = [node["depth"] for node in nodes[at + 1 :]]
+    depth = nodes[at].depth
+    later = [node.depth for node in nodes[at + 1 :]]
     guides = []
     for level in range(1, depth + 1):
         until = next((i for i, other in enumerate(later) if other < level), len(later))
@@ -93,10 +94,10 @@ def _guides(nodes: Sequence[Node], at: int) -> list[str]:
     return guides
 
 
-def _slices_by_leaf(audit: Audit, slice_: Slice) -> dict[int, list[str]]:
+def _slices_by_leaf(audit: Audit, slice_: Slice) -> dict[int | None, list[str]]:
     """Leaf -> the ids of the audit's slices that are it."""
     own = _rule(slice_)
-    leaves: dict[int, list[str]] = {}
+    leaves: dict[int | None, list[str]] = {}
     for other in audit.slices:
         rule = _rule(other)
         if all(rule.get(name) == own.get(name) for name in ("kind", "nodes", "scope", "pair", "representation")):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ...core import Slice
+from ...explain.captions import CaptionRow, DirectionCaptions
+from ...explain.descriptions import Descriptions
+from ...explain.names import Name
+from ...explain.tokens import Tokens
 from .. import numbers, sentences
 from ..contract import Part, Section, View
-from ..explanations import explanation
 from ..row_items import SHORT, clipped
 from .profile import outcome_texts
 
@@ -18,83 +22,85 @@ SECTION = Section("words", "Words and rules", 3, template="section_words.html", 
 
 def token_table(view: View, slice_: Slice) -> dict[str, Any] | None:
     """Words that are more frequent in the slice than elsewhere."""
-    data = explanation(slice_, "tokens")
-    if data is None:
+    tokens = slice_.explanation(Tokens)
+    if tokens is None:
         return None
     rows = [
         {
-            "token": row["token"],
-            "relative": numbers.times(row["relative"]),
-            "covers": numbers.rate_of(*row["covers"]),
-            "covers_count": numbers.out_of(*row["covers"]),
-            "precise": numbers.rate_of(*row["precise"]),
-            "precise_count": numbers.out_of(*row["precise"]),
-            **outcome_texts(row),
+            "token": row.token,
+            "relative": numbers.times(row.relative),
+            "covers": numbers.rate_of(*row.match.covers),
+            "covers_count": numbers.out_of(*row.match.covers),
+            "precise": numbers.rate_of(*row.match.precise),
+            "precise_count": numbers.out_of(*row.match.precise),
+            **outcome_texts(row.match.outcome),
         }
-        for row in data["rows"]
+        for row in tokens.rows
     ]
-    return {"rows": rows, "length": sentences.lengths(data["length"])}
+    return {"rows": rows, "length": sentences.lengths(tokens.length)}
 
 
 def description_table(view: View, slice_: Slice) -> dict[str, Any] | None:
     """The nearest texts, each with how well nearness to it retrieves the members."""
-    data = explanation(slice_, "descriptions")
-    if data is None:
+    descriptions = slice_.explanation(Descriptions)
+    if descriptions is None:
         return None
     rows = [
         {
-            "text": clipped(row["text"], SHORT),
-            "score": numbers.quantity(row["score"]),
-            "precision": numbers.quantity(row["average_precision"]),
-            "base": numbers.quantity(row["base_rate"]),
+            "text": clipped(row.text, SHORT),
+            "score": numbers.quantity(row.score),
+            "precision": numbers.quantity(row.retrieval.average_precision),
+            "base": numbers.quantity(row.retrieval.base_rate),
         }
-        for row in sentences.towards(data)[:MOST_TEXTS]
+        for row in sentences.towards(descriptions)[:MOST_TEXTS]
     ]
-    return {"rows": rows, "note": sentences.descriptions(data)}
+    return {"rows": rows, "note": sentences.descriptions(descriptions)}
 
 
 def caption_table(view: View, slice_: Slice) -> dict[str, Any] | None:
     """The hardest captions of a failure direction, then the easiest, each with what was measured of it."""
-    data = explanation(slice_, "captions")
-    if data is None:
+    captions = slice_.explanation(DirectionCaptions)
+    if captions is None:
         return None
-    rows = [
-        {
-            "side": side,
-            "text": clipped(row["text"], SHORT),
-            "score": numbers.quantity(row["score"]),
-            "precision": numbers.quantity(row["retrieval"]["average_precision"]),
-            "interval": sentences.rates(row["matches"]["interval"]) if row["matches"]["n"] else "",
-            **outcome_texts(row["matches"]),
-        }
-        for side in ("hard", "easy")
-        for row in data[side]
-    ]
-    return {"rows": rows, "note": sentences.captions(data)}
+    hard = [_caption_row("hard", row) for row in captions.hard]
+    easy = [_caption_row("easy", row) for row in captions.easy]
+    return {"rows": [*hard, *easy], "note": sentences.captions(captions)}
+
+
+def _caption_row(side: str, row: CaptionRow) -> dict[str, Any]:
+    outcome = row.matches.match.outcome
+    return {
+        "side": side,
+        "text": clipped(row.text, SHORT),
+        "score": numbers.quantity(row.score),
+        "precision": numbers.quantity(row.retrieval.average_precision),
+        "interval": sentences.rates(row.matches.interval) if outcome.n else "",
+        **outcome_texts(outcome),
+    }
 
 
 def hardest_caption(slice_: Slice) -> str:
     """The hardest caption for a terminal, in one sentence."""
-    data = explanation(slice_, "captions")
-    if data is None:
+    captions = slice_.explanation(DirectionCaptions)
+    if captions is None:
         return ""
-    hard = [{**row, "text": clipped(row["text"], SHORT)} for row in data["hard"]]
-    return sentences.hardest_caption({**data, "hard": hard})
+    hard = tuple(replace(row, text=clipped(row.text, SHORT)) for row in captions.hard)
+    return sentences.hardest_caption(replace(captions, hard=hard))
 
 
 def nearest_texts(slice_: Slice) -> str:
     """The nearest texts for a terminal, in one sentence."""
-    data = explanation(slice_, "descriptions")
-    if data is None:
+    descriptions = slice_.explanation(Descriptions)
+    if descriptions is None:
         return ""
-    rows = [{**row, "text": clipped(row["text"], SHORT)} for row in data["rows"]]
-    return sentences.nearest_texts({**data, "rows": rows})
+    rows = tuple(replace(row, text=clipped(row.text, SHORT)) for row in descriptions.rows)
+    return sentences.nearest_texts(replace(descriptions, rows=rows))
 
 
 def name_score(slice_: Slice) -> str:
     """How well the machine-made name fits, in one sentence."""
-    data = explanation(slice_, "name")
-    return "" if data is None else sentences.name_score(data)
+    name = slice_.explanation(Name)
+    return "" if name is None else sentences.name_score(name)
 
 
 TOKENS = Part("tokens", SECTION, token_table, "part_tokens.html", order=1)
