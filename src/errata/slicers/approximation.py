@@ -31,20 +31,31 @@ class Approximation:
 
     Parameters
     ----------
-    method : the name of the method that is approximated, for messages.
-    seed : of the folds that out-of-fold scores come from.
+    method
+        The name of the method that is approximated, for messages.
+    seed
+        Of the folds that out-of-fold scores come from.
 
     Attributes
     ----------
-    columns_ : (s,) columns of the slicer that have an approximation.
-    coefficients_ : (s, f) of the regressions.
-    intercepts_ : (s,) of the regressions.
-    thresholds_ : (s,) probabilities from which a row is a member: as many search rows reach it as the slice has.
-    centre_ : (d,) mean of each column of the representation.
-    scale_ : (d,) standard deviation of each column.
-    classes_ : (c,) predicted classes in the search rows; empty where there are no predicted classes.
-    representation_ : the representation that is read; None where every one reads the outcome.
-    rules_ : one for each approximation, with the slice's own rule under "of".
+    columns_
+        (s,) columns of the slicer that have an approximation.
+    coefficients_
+        (s, f) of the regressions.
+    intercepts_
+        (s,) of the regressions.
+    thresholds_
+        (s,) probabilities from which a row is a member: as many search rows reach it as the slice has.
+    centre_
+        (d,) mean of each column of the representation.
+    scale_
+        (d,) standard deviation of each column.
+    classes_
+        (c,) predicted classes in the search rows; empty where there are no predicted classes.
+    representation_
+        The representation that is read; None where every one reads the outcome.
+    rules_
+        One for each approximation, with the slice's own rule under "of".
     """
 
     name: ClassVar[str] = "approximation"
