@@ -165,3 +165,14 @@ def test_the_command_writes_its_rows(trained, monkeypatch, capsys, tmp_path):
     assert stop.value.code == 0
     assert "| gmm | recommended | 1.00 (0.00) |" in capsys.readouterr().out
     assert json.loads((tmp_path / "rows.json").read_text())["rows"][0]["configs"] == 2
+
+
+def test_sets_are_sorted_by_errors_times_error_rate():
+    """Twelve errors of forty rows come behind six of six: neither the errors nor their rate decide alone."""
+    labels = np.zeros(60, dtype=int)
+    predictions = np.zeros(60, dtype=int)
+    predictions[:12] = predictions[40:46] = predictions[50] = 1
+    h = np.zeros((60, 3), dtype=bool)
+    h[:40, 0] = h[40:46, 1] = h[50, 2] = True
+    evaluation = Evaluation(labels=labels, predictions=predictions)
+    assert spotcheck.sort_by_importance(h, evaluation).sum(axis=0).tolist() == [6, 40, 1]

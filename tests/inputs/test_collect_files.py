@@ -259,3 +259,11 @@ def test_texts_come_from_an_npz(tmp_path):
     (tmp_path / "broken.npz").write_bytes(b"PK\x03\x04 and then nothing")
     with pytest.raises(InputError, match="damaged or not what its name says"):
         read_texts(tmp_path / "broken.npz")
+
+
+@pytest.mark.parametrize("name", ["labels", "predictions", "groups", "ids"])
+def test_an_empty_cell_of_a_csv_is_a_missing_value(tmp_path, name):
+    path = tmp_path / "x.csv"
+    path.write_text(f'losses,{name}\n1.0,a\n2.0,""\n3.0,b\n')
+    with pytest.raises(InputError, match=f"`{name}` has a missing value in `x.csv`, first at row 1"):
+        read(path)
