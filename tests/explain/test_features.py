@@ -103,7 +103,7 @@ def study() -> Study:
 
 @pytest.fixture(scope="module")
 def pictured(study: Study) -> Audit:
-    return errata.explain.picture_features(study.audit, study.model, study.images, prepare=normalise_pixels, steps=30)
+    return errata.explain.draw_features(study.audit, study.model, study.images, prepare=normalise_pixels, steps=30)
 
 
 def features_of(found: Slice) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def test_pictures_outlive_the_model(pictured, tmp_path):
 
 
 def test_settings_are_heard_and_asking_again_replaces(study, pictured):
-    again = errata.explain.picture_features(
+    again = errata.explain.draw_features(
         pictured, study.model, study.images, prepare=normalise_pixels, radius=0.3, step=0.2, steps=2
     )
     data = features_of(again.slices[0])
@@ -192,19 +192,19 @@ def test_the_pictures_of_a_feature_are_taken_once(study, monkeypatch):
         Attribution, "attack", lambda self, x, unit, ball: attacked.append(unit) or true(self, x, unit, ball)
     )
     twice = replace(study.audit, slices=(study.first, replace(study.first, id="s9")))
-    errata.explain.picture_features(twice, study.model, study.images, prepare=normalise_pixels, steps=1)
+    errata.explain.draw_features(twice, study.model, study.images, prepare=normalise_pixels, steps=1)
     assert len(attacked) == len(set(attacked)) == len({one["feature"] for one in study.first.rule["conditions"]})
 
 
 def test_slices_without_a_path_stay_as_they_are(study):
     plain = replace(study.audit, slices=(replace(study.first, rule={"kind": "ball"}),))
-    assert errata.explain.picture_features(plain, study.model, study.images) is plain
+    assert errata.explain.draw_features(plain, study.model, study.images) is plain
     other = {**study.first.rule, "representation": "other"}
     evaluation = study.audit.evaluation.with_representation("other", np.zeros((N, D)))
     both = replace(study.audit, evaluation=evaluation, slices=(study.first, replace(study.first, rule=other)))
     with pytest.raises(InputError, match="paths were found in other and robust; name the one"):
-        errata.explain.picture_features(both, study.model, study.images, prepare=normalise_pixels)
-    done = errata.explain.picture_features(
+        errata.explain.draw_features(both, study.model, study.images, prepare=normalise_pixels)
+    done = errata.explain.draw_features(
         both, study.model, study.images, prepare=normalise_pixels, representation="robust", steps=1
     )
     assert features_of(done.slices[0])["features"]
@@ -228,7 +228,7 @@ def test_slices_without_a_path_stay_as_they_are(study):
 def test_bad_input_is_one_sentence(study, change, words):
     images = change.pop("images", lambda images: images)(study.images)
     with pytest.raises(InputError, match=words):
-        errata.explain.picture_features(study.audit, study.model, images, **{"prepare": normalise_pixels, **change})
+        errata.explain.draw_features(study.audit, study.model, images, **{"prepare": normalise_pixels, **change})
 
 
 # --- drawing -----------------------------------------------------------------------------------------------------
@@ -313,7 +313,7 @@ def test_a_dead_feature_is_said_and_not_drawn(make_audit):
         labels=np.zeros(20, int), predictions=np.arange(20) % 2, representations={"robust": np.zeros((20, 1))}
     )
     audit = explain(make_audit(evaluation, np.ones(20), rule=rule))
-    found = errata.explain.picture_features(audit, Dead(), images, steps=2)
+    found = errata.explain.draw_features(audit, Dead(), images, steps=2)
     (one,) = features_of(found.slices[0])["features"]
     assert len(one["pictures"]) == 6
     for picture in one["pictures"]:

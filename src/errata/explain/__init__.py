@@ -20,7 +20,7 @@ from .context import Context
 from .descriptions import Descriptions
 from .exemplars import Exemplars
 from .extremes import Extremes
-from .features import Features, picture_features
+from .features import Features, draw_features
 from .grammar import caption_candidates, hyponyms, phrases, reference_captions
 from .kinds import AuditExplanation, SliceExplanation
 from .map import RowMap, draw_map
@@ -42,12 +42,12 @@ __all__ = [
     "SliceExplanation",
     "View",
     "caption_candidates",
+    "draw_features",
     "draw_map",
     "explain",
     "hyponyms",
     "opponents",
     "phrases",
-    "picture_features",
     "reference_captions",
     "registry",
     "relabel_candidates",

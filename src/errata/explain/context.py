@@ -56,8 +56,9 @@ class Context:
 
     def has(self, evaluation: Evaluation, needs: frozenset[str]) -> bool:
         """Whether the evaluation, or this context, has everything that an explanation needs."""
-        return all(_is_there(getattr(evaluation if hasattr(evaluation, name) else self, name)) for name in needs)
-
-
-def _is_there(value: Any) -> bool:
-    return value is not None and (not isinstance(value, Mapping | tuple) or bool(value))
+        for name in needs:
+            owner: Any = evaluation if hasattr(evaluation, name) else self
+            value = getattr(owner, name)
+            if value is None or (isinstance(value, Mapping | tuple) and not value):
+                return False
+        return True

@@ -63,7 +63,7 @@ class Features(Explanation):
     features: tuple[FeatureImages, ...]
 
 
-def picture_features(
+def draw_features(
     audit: Audit,
     model: torch.nn.Module,
     images: Sequence[Any] | Array,

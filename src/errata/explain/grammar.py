@@ -18,9 +18,14 @@ from .tokens import WORD
 TEMPLATE = "a photo of {}"
 ADJECTIVES = ("white", "blue", "red", "green", "black", "yellow", "orange", "brown")
 PREPOSITIONS = (
-    "outside", "inside", "on a black background", "on a white background", "on a green background",
-    "on a blue background", "on a brown background",
-)  # fmt: skip
+    "outside",
+    "inside",
+    "on a black background",
+    "on a white background",
+    "on a green background",
+    "on a blue background",
+    "on a brown background",
+)
 
 Lists = Mapping[str, Sequence[str]]
 
@@ -36,18 +41,18 @@ def caption_candidates(
 ) -> list[str]:
     """ "a photo of a white cat on the grass": every adjective or none, noun, and preposition or none, of each class.
 
-    nouns: class -> nouns beside its name. own: class -> prepositions beside those that all classes have. template:
-    what stands around it, with {} for the phrase. No text comes twice.
+    classes: their names. adjectives, prepositions: those that all classes have. nouns: class -> nouns beside its name.
+    own: class -> prepositions beside those that all classes have. template: what stands around it, with {} for the
+    phrase. No text comes twice.
     """
     _check(classes, nouns, own, template)
-    made = (
-        _caption(template, words)
-        for name in classes
-        for words in itertools.product(
-            ("", *adjectives), (name, *(nouns or {}).get(name, ())), ("", *prepositions, *(own or {}).get(name, ()))
-        )
-    )
-    return list(dict.fromkeys(made))
+    captions = []
+    for name in classes:
+        class_nouns = (name, *(nouns or {}).get(name, ()))
+        class_prepositions = ("", *prepositions, *(own or {}).get(name, ()))
+        for words in itertools.product(("", *adjectives), class_nouns, class_prepositions):
+            captions.append(_caption(template, words))
+    return list(dict.fromkeys(captions))
 
 
 def reference_captions(classes: Sequence[str], template: str = TEMPLATE) -> list[str]:
@@ -57,9 +62,13 @@ def reference_captions(classes: Sequence[str], template: str = TEMPLATE) -> list
 
 
 def phrases(texts: Iterable[str], *, longest: int = 2, fewest: int = 5, most: int = 1000) -> list[str]:
-    """Words and runs of words that at least `fewest` of the texts have, the most frequent first: captions of texts."""
+    """Words and runs of words that at least `fewest` of the texts have, the most frequent first: captions of texts.
+
+    texts: such as those of the rows. longest: words in a run. fewest: texts that must have it. most: how many to
+    return.
+    """
     if longest < 1 or fewest < 1 or most < 1:
-        raise InputError("`longest`, `fewest` and `most` must be at least 1")
+        raise InputError(f"`longest`, `fewest` and `most` must be at least 1; got {longest}, {fewest} and {most}")
     counter = CountVectorizer(token_pattern=WORD, ngram_range=(1, longest), binary=True, min_df=fewest)
     try:
         counts = np.asarray(counter.fit_transform(texts).sum(axis=0)).ravel()
@@ -74,15 +83,15 @@ def hyponyms(noun: str) -> list[str]:
     try:
         from nltk.corpus import wordnet
 
-        found = wordnet.synsets(noun.replace(" ", "_"), pos="n")
+        meanings = wordnet.synsets(noun.replace(" ", "_"), pos="n")
     except (ImportError, LookupError) as error:
         raise MissingExtra(
             "nouns from WordNet need nltk and its data, which are not installed; "
             "pip install nltk, then python -m nltk.downloader wordnet"
         ) from error
-    if not found:
+    if not meanings:
         raise InputError(f"WordNet has no noun {noun!r}; give nouns of your own")
-    below = found[0].closure(lambda meaning: meaning.hyponyms())
+    below = meanings[0].closure(lambda meaning: meaning.hyponyms())
     names = (name.replace("_", " ") for meaning in below for name in meaning.lemma_names())
     return list(dict.fromkeys(names))
 

@@ -71,12 +71,12 @@ class Opponents(SliceExplanation):
         m = int(measured.sum())
 
         def rows(chosen_rows: Array) -> tuple[MeasuredTrainingRow, ...]:
-            shown = []
+            entries = []
             for i in chosen_rows:
                 mean = float(later[i]) / m if m else None
                 facts = training_fields(train, int(i))
-                shown.append(MeasuredTrainingRow(**facts, influence=float(scores[i]) / n, measured=mean))
-            return tuple(shown)
+                entries.append(MeasuredTrainingRow(**facts, influence=float(scores[i]) / n, measured=mean))
+            return tuple(entries)
 
         profiled = order[: min(PROFILED, int((scores < 0).sum()))]
         held = (int((later[profiled] < 0).sum()), len(profiled)) if m else None
