@@ -9,4 +9,4 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-pytest_plugins = ["support.audits", "support.databases"]
+pytest_plugins = ["support.audits", "support.databases", "support.digits"]

@@ -28,11 +28,8 @@ Open = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
-def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("defuse") / "run"
-    found = digits.go_on(folder)
-    assert found.stage == "to label"
-    return folder
+def begun(digits_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(shutil.copytree(digits_run, tmp_path_factory.mktemp("defuse") / "run"))
 
 
 def truths(folder: Path) -> dict[str, int]:
@@ -78,7 +75,7 @@ def test_two_people_label_all_regions_and_the_run_goes_on(begun: Path, open_page
         told = load_run(begun)
         with Records(begun, fingerprint=told.fingerprint, slices=dict(told.names)) as records:
             votes = read_votes(records, RunFolder(begun))
-            found = digits.go_on(begun, votes=lambda run: read_votes(records, run))
+            found = digits.run_defuse(begun, votes=lambda run: read_votes(records, run))
         assert {vote.person for vote in votes} == {"Ann", "Ben"}
         assert len(votes) == 2 * len(answers) * digits.QUICK["shown"]
         assert found.stage == "corrected"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ pytest.importorskip("torch", reason="torch is not installed: nothing is generate
 import torch
 from torch import nn
 
+import errata
 from errata.core import InputError
 from errata.defuse import DefuseSettings, defuse, search
 from errata.defuse.command import _settings
@@ -116,6 +118,13 @@ def test_what_numpy_counts_with_is_a_number_too():
     assert [type(value) for value in (found.epochs, found.lr, found.centred, found.batch)] == [int, float, bool, int]
 
 
+@pytest.mark.parametrize("settings", [errata.Settings(), {"epochs": 3}])
+def test_settings_of_an_audit_are_refused(settings, tmp_path):
+    got = type(settings).__name__
+    refused(tmp_path, f"`settings` must be an errata.defuse.DefuseSettings; got a {got}", settings=settings)
+
+
+@pytest.mark.usefixtures("quick_map")
 def test_the_least_of_every_setting_is_enough_for_every_stage(tmp_path):
     """The run goes to its end; what has no least is near to it. Two mistakes are the fewest that make a region."""
     least: dict[str, Any] = {
@@ -123,7 +132,7 @@ def test_the_least_of_every_setting_is_enough_for_every_stage(tmp_path):
         "cap": 1, "most": 2, "components": 1, "least": 0, "steps": 1, "shown": 1, "rho": 0, "tuning": 1, "testing": 1,
         "strengths": (0,), "tune_epochs": 1, "tune_batch": 2, "seed": 2**32 - 1,
     }  # fmt: skip
-    found = digits.go_on(
+    found = digits.run_defuse(
         tmp_path / "run", settings=DefuseSettings(**least), oracle=lambda shown: np.zeros(len(shown), int)
     )
     assert found.stage in ("corrected", "nothing to correct")
@@ -144,7 +153,7 @@ class Odd(nn.Module):
 
 
 def refused(folder: Path, words: str, model: nn.Module | None = None, **more: Any) -> None:
-    given: dict[str, Any] = {"train": digits.parts()[0], "settings": DefuseSettings(**digits.QUICK), **more}
+    given: dict[str, Any] = {"train": digits.splits()[0], "settings": DefuseSettings(**digits.QUICK), **more}
     with pytest.raises(InputError, match=words):
         defuse(model or digits.classifier(), given.pop("train"), folder / "run", **given)
     assert not (folder / "run").exists()
@@ -172,7 +181,7 @@ def larger(pixels: torch.Tensor) -> torch.Tensor:
 def test_pictures_of_a_size_that_it_does_not_take_are_told(tmp_path):
     fails = r"\(RuntimeError: mat1 and mat2 shapes cannot be multiplied .*\); give images as it was trained on$"
     refused(tmp_path, rf"cannot take images \(2, 1, 8, 8\) through `prepare` {fails}", prepare=larger)
-    images, labels = digits.parts()[0]
+    images, labels = digits.splits()[0]
     refused(tmp_path, rf"cannot take images \(2, 1, 8, 6\) {fails}", train=(images[:, :, :6], labels))
 
 
@@ -182,7 +191,7 @@ def test_a_share_that_may_be_chance_is_told_with_the_share_that_is_not(tmp_path)
     with torch.no_grad():
         model[1].weight.zero_()
         model[1].bias.copy_(torch.tensor([1.0, 0.0]))
-    images, few = digits.parts()[0][0][:100], (np.arange(100) >= 61).astype(np.int64)
+    images, few = digits.splits()[0][0][:100], (np.arange(100) >= 61).astype(np.int64)
     words = r"right on 61.0% of 100 training images, and with 2 classes it must pass 62.5%, or it may be"
     refused(tmp_path, words, model, train=(images, few))
 
@@ -193,7 +202,7 @@ def standard(pixels: torch.Tensor) -> torch.Tensor:
 
 
 def test_prepared_pictures_that_are_not_numbers_are_told(tmp_path):
-    (images, labels), _, _ = digits.parts()
+    (images, labels), _, _ = digits.splits()
     model = digits.classifier()
     blank = np.concatenate([np.zeros_like(images[:1]), images]), np.concatenate([labels[:1], labels])
     words = "`prepare` must give a tensor of finite numbers; got NaN or infinity of the first two of `train`"
@@ -306,8 +315,8 @@ def test_names_and_numbers_of_a_table_keep_their_kind(tmp_path):
         np.testing.assert_array_equal(found, LABELS)
 
 
-def test_a_broken_file_of_a_run_is_told(tmp_path):
-    digits.go_on(tmp_path / "run")
+def test_a_broken_file_of_a_run_is_told(digits_run, tmp_path):
+    shutil.copytree(digits_run, tmp_path / "run")
     path = tmp_path / "run" / "regions.safetensors"
     path.write_bytes(b"\xff" * 8 + path.read_bytes()[8:])
     with pytest.raises(InputError, match=r"regions.safetensors` cannot be read \(its header would have .* bytes"):

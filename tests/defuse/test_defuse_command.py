@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +52,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from safetensors.torch import save_file
 
     folder = tmp_path_factory.mktemp("defuse")
-    for name, (images, labels) in zip(("train", "held", "kept"), digits.parts(), strict=True):
+    for name, (images, labels) in zip(("train", "held", "kept"), digits.splits(), strict=True):
         np.savez(folder / f"{name}.npz", images=images, labels=labels)
     (folder / "mine.py").write_text(MINE)
     save_file(digits.classifier().state_dict(), folder / "w.safetensors")
@@ -69,11 +68,22 @@ def words_of(*arguments: str) -> list[str]:
     return ["defuse", "train.npz", "--model", "mine:net", *quick, *given]
 
 
-def defuse(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "errata", *words_of(*arguments)]
-    source = str(Path(__file__).parents[1] / "src")
-    environment = {**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, cwd=place, capture_output=True, text=True, env=environment)
+@pytest.fixture
+def defuse(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str, str]]:
+    """Exit code, stdout and stderr of the command. In this process: another one imports torch for seconds."""
+    monkeypatch.chdir(place)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.delitem(sys.modules, "mine", raising=False)
+        monkeypatch.setattr(sys, "argv", ["errata", *words_of(*arguments)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        printed = capsys.readouterr()
+        return stop.value.code, printed.out, printed.err
+
+    return run
 
 
 @pytest.mark.parametrize(
@@ -99,37 +109,34 @@ def defuse(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_bad_input_is_a_sentence(
-    place: Path, arguments: list[str], words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    place: Path, defuse: Callable[..., tuple[int, str, str]], arguments: list[str], words: str
 ) -> None:
-    """In this process: another one imports torch for seconds."""
-    monkeypatch.chdir(place)
-    monkeypatch.delitem(sys.modules, "mine", raising=False)
-    monkeypatch.setattr(sys, "argv", ["errata", *words_of(*arguments)])
-    with pytest.raises(SystemExit) as stop:
-        cli.main()
-    said = capsys.readouterr().err
-    assert stop.value.code == 2, said
-    assert words in said
-    assert len(said.strip().splitlines()) == 1
+    code, _, error = defuse(*arguments)
+    assert code == 2, error
+    assert words in error
+    assert len(error.strip().splitlines()) == 1
     assert not (place / "x").exists()
 
 
-def test_it_stops_to_be_labelled_and_all_none_of_the_above_is_an_answer(place: Path) -> None:
-    """The second command goes on from the first, with an oracle that recognises nothing."""
-    first = defuse(place, "-o", "run", "--model", "mine:instance")  # a network needs no call
-    assert first.returncode == 0, first.stderr
-    assert "errata serve run" in first.stdout
-    assert first.stdout.splitlines()[-1] == "run/report.html"
+@pytest.mark.usefixtures("quick_map")
+def test_it_stops_to_be_labelled_and_all_none_of_the_above_is_an_answer(
+    place: Path, defuse: Callable[..., tuple[int, str, str]]
+) -> None:
+    """The second command resumes the run of the first, with an oracle that recognises nothing."""
+    code, out, error = defuse("-o", "run", "--model", "mine:instance")  # a network needs no call
+    assert code == 0, error
+    assert "errata serve run" in out
+    assert out.splitlines()[-1] == "run/report.html"
     vae = (place / "run" / "vae.safetensors").stat().st_mtime_ns
-    second = defuse(place, "-o", "run", "--oracle", "mine:blind")
-    assert second.returncode == 0, second.stderr
-    assert "No region of" in second.stdout
+    code, out, error = defuse("-o", "run", "--oracle", "mine:blind")
+    assert code == 0, error
+    assert "No region of" in out
     assert (place / "run" / "vae.safetensors").stat().st_mtime_ns == vae
-    other = defuse(place, "-o", "run", "--set", "tau=0.5")
-    assert other.returncode == 2
-    assert "settings.tau" in other.stderr
-    assert len(other.stderr.strip().splitlines()) == 1
-    third = defuse(place, "-o", "third", "--vae", "run", "--set", "split=validation", "--validation", "held.npz")
-    assert third.returncode == 0, third.stderr
+    code, _, error = defuse("-o", "run", "--set", "tau=0.5")
+    assert code == 2
+    assert "settings.tau" in error
+    assert len(error.strip().splitlines()) == 1
+    code, _, error = defuse("-o", "third", "--vae", "run", "--set", "split=validation", "--validation", "held.npz")
+    assert code == 0, error
     assert (place / "third" / "vae.safetensors").read_bytes() == (place / "run" / "vae.safetensors").read_bytes()
     assert json.loads((place / "third" / "mistakes.json").read_text())["facts"]["pictures"] == 600

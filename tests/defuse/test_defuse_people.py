@@ -41,13 +41,12 @@ def sources(folder: Path) -> dict[str, int]:
 
 
 @pytest.fixture(scope="module")
-def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """By Ann, and corrected by her word."""
-    folder = tmp_path_factory.mktemp("defuse") / "run"
-    assert digits.go_on(folder).stage == "to label"
+def labelled(digits_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """By Ann, and corrected by her answers."""
+    folder = Path(shutil.copytree(digits_run, tmp_path_factory.mktemp("defuse") / "run"))
     with open_records(folder) as records:
         say(records, "Ann", sources(folder))
-    assert digits.go_on(folder).stage == "corrected"
+    assert digits.run_defuse(folder).stage == "corrected"
     return folder
 
 
@@ -58,12 +57,12 @@ def folder(labelled: Path, tmp_path: Path) -> Path:
 
 def test_more_people_agree_and_nothing_is_tuned_again(folder, monkeypatch):
     """The labels are the same, and so the correction; how far people agree is told as of now."""
-    assert digits.go_on(folder).facts["agreement"]["all"]["samples"] == 0
+    assert digits.run_defuse(folder).facts["agreement"]["all"]["samples"] == 0
     with open_records(folder) as records:
         for person in ("Ben", "Cy"):
             say(records, person, sources(folder))
     monkeypatch.setattr(correction, "sweep", never)
-    found = digits.go_on(folder)
+    found = digits.run_defuse(folder)
     shown = digits.QUICK["shown"] * len(found.judged)
     assert found.facts["agreement"]["all"] == {"samples": shown, "mean": 1.0, "error": 0.0}
     assert "How far people agree" in (folder / "report.html").read_text()
@@ -92,11 +91,11 @@ def test_a_served_result_tells_that_answers_have_changed_since(folder):
 def test_people_label_after_an_oracle_has(folder):
     """Pages then tell what people say, and again what the oracle says when it is asked last."""
     blind = lambda pictures: np.full(len(pictures), -1)  # noqa: E731
-    assert digits.go_on(folder, oracle=blind).stage == "nothing to correct"
+    assert digits.run_defuse(folder, oracle=blind).stage == "nothing to correct"
     with open_records(folder) as records:
         watched = LiveRun(folder, records)
         assert {one.verdict for one in watched().judged} == {"no common label"}
-        assert digits.go_on(folder).stage == "corrected"
+        assert digits.run_defuse(folder).stage == "corrected"
         assert "misclassified" in {one.verdict for one in watched().judged}
         say(records, "Ann", dict.fromkeys(watched().names, 3))
         assert {one.label for one in watched().judged} == {3}
@@ -106,9 +105,9 @@ def test_a_run_without_samples_is_opened_again_with_other_settings(tmp_path):
     """Of its correction, which there is none of."""
     folder = tmp_path / "run"
     settings = {**digits.QUICK, "least": 0.99}
-    assert digits.go_on(folder, settings=DefuseSettings(**settings)).stage == "no regions"
+    assert digits.run_defuse(folder, settings=DefuseSettings(**settings)).stage == "no regions"
     open_records(folder).close()
-    assert digits.go_on(folder, settings=DefuseSettings(**{**settings, "tune_lr": 0.5})).stage == "no regions"
+    assert digits.run_defuse(folder, settings=DefuseSettings(**{**settings, "tune_lr": 0.5})).stage == "no regions"
     open_records(folder).close()
 
 
