@@ -94,6 +94,7 @@ def start(
         raise InputError(f"`split` is `{settings.split}`, and there are no such images; give `{settings.split}`")
     shape = _vae_architecture(images.shape[1:], architecture, vae, settings.latent)
     settings = replace(settings, latent=shape.latent)
+    borrowed = None if vae is None else state_fingerprint(vae)
     facts: dict[str, Any] = {
         "settings": settings.of_search(),
         "architecture": asdict(shape),
@@ -102,7 +103,7 @@ def start(
         "prepare": _summary_of_prepare(classifier, images[:2], device),
         "data": data_fingerprint(images, labels),
         "disturbed": data_fingerprint(*sets[settings.split]),
-        "vae": None if vae is None else state_fingerprint(vae),
+        "vae": borrowed,
     }
     run = RunFolder.create_or_open(folder, facts, {"correction": settings.of_correction()})
     return Job(run, classifier, images, labels, sets[settings.split], names, settings, device, progress)
@@ -199,20 +200,20 @@ def _count_classes(classifier: Classifier, two: Array, device: torch.device | st
     """The number of logits, one being for two classes: the labels need not have all of them."""
     with on_device(classifier.model, device) as where, evaluating(classifier.model):
         pixels = to_pixels(torch.from_numpy(np.ascontiguousarray(two)).to(where))
-        given = f"images {tuple(pixels.shape)}"
+        inputs = f"images {tuple(pixels.shape)}"
         if classifier.prepare is not None:
-            given += " through `prepare`"
+            inputs += " through `prepare`"
         try:
             logits = classifier.logits(pixels)
         except Exception as error:  # a network or `prepare` may raise anything
             words = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
             raise InputError(
-                f"the classifier cannot take {given} ({words}); give images as it was trained on"
+                f"the classifier cannot take {inputs} ({words}); give images as it was trained on"
             ) from error
     if not isinstance(logits, torch.Tensor) or logits.ndim != 2 or len(logits) != len(two) or not logits.shape[1]:
         got = tuple(logits.shape) if isinstance(logits, torch.Tensor) else f"a {type(logits).__name__}"
         raise InputError(
-            f"the classifier must give logits ({len(two)}, k) of {given}; got {got}; wrap it in a module that does"
+            f"the classifier must give logits ({len(two)}, k) of {inputs}; got {got}; wrap it in a module that does"
         )
     return max(2, logits.shape[1])
 

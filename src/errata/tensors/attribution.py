@@ -129,7 +129,8 @@ class Attribution:
         capture = FeatureCapture(self._model, self._layer, self._maps)
 
         def run(pixels: torch.Tensor) -> _Captured:
-            self._model(pixels if self._prepare is None else self._prepare(pixels))
+            inputs = pixels if self._prepare is None else self._prepare(pixels)
+            self._model(inputs)
             values, maps = capture.take()
             if len(values) != len(pixels):
                 raise InputError(f"the features have {len(values)} rows for {len(pixels)} images; name a `layer`")

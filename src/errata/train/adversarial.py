@@ -63,11 +63,11 @@ def fit_robust(
     check_images(images, labels)
     if not 0 <= shift < min(images.shape[1:3]):
         raise InputError(f"`shift` must be at least 0 and less than the width and height of images; got {shift}")
-    few = None if validation is None else _sample_rows(*validation, seed)
     history: list[Epoch] = []
 
     def measure(epoch: Epoch) -> None:
-        if few is not None:
+        if validation is not None:
+            few = _sample_rows(*validation, seed)
             attacked = robust_accuracy(model, *few, radius, steps=steps, step=step, batch=batch, seed=seed)
             epoch = replace(epoch, robust_accuracy=attacked)
         history.append(epoch)
