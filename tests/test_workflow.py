@@ -395,6 +395,15 @@ def test_long_doubles_are_taken_or_refused() -> None:
         errata.audit(planted(representations={"x": X}))
 
 
+def test_texts_beside_a_score_of_many_columns_describe_its_slices_and_caption_none() -> None:
+    """The rule of `multiaccuracy` is a direction without a normal that captions could be compared with."""
+    texts = errata.Captions(["a corner", "no corner"], np.eye(2, D), "x")
+    audit = errata.audit(planted(), methods=["multiaccuracy"], texts=texts)
+    kinds = {explanation.kind for slice_ in audit.slices for explanation in slice_.explanations}
+    assert "descriptions" in kinds
+    assert "captions" not in kinds
+
+
 def test_several_looks_are_stricter() -> None:
     levels = [errata.audit(planted(200), settings=Settings(run=run)).settings["level"] for run in (1, 2, 3)]
     assert levels == pytest.approx([0.05, 0.025, 0.05 / 6])

@@ -100,7 +100,7 @@ def audit(
     train : Evaluation, optional
         The rows that the model was trained on, with the same representations, for methods that need them.
     texts : Captions, optional
-        SliceCandidate texts for describing each slice.
+        Texts that may describe a slice.
     map : bool
         Draw a map of all rows, as the command does. It takes longer than most searches, and no number depends on it.
     progress : callable

@@ -118,7 +118,8 @@ class DirectionCaptions(SliceExplanation):
         """None where the slice is no direction in the space that the texts lie in."""
         rule = view.slice.rule
         assert context.texts is not None
-        if view.slice.slicer not in context.arrays or rule.get("kind") != "direction":
+        # A direction of `multiaccuracy` names no arrays: it is a score over many columns, not a normal of this space.
+        if view.slice.slicer not in context.arrays or rule.get("kind") != "direction" or "arrays" not in rule:
             return None
         if rule["representation"] != context.texts.representation:
             return None

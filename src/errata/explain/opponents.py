@@ -103,7 +103,7 @@ def opponents(
     if not has_influence(evaluation, train):
         raise InputError(
             f"opponents need the representation `{REPRESENTATION}` in the evaluation and in `train`, of one factor; "
-            "collect both with the same errata.inputs.influence"
+            "collect both with the same errata.inputs.fit_influence"
         )
     inside = _mask(evaluation, rows)
     scores = influence_on(evaluation.representations[REPRESENTATION], train, inside) / inside.sum()

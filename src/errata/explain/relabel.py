@@ -56,7 +56,7 @@ def relabel_candidates(evaluation: Evaluation, train: Evaluation, count: int = S
     if not has_influence(evaluation, train):
         raise InputError(
             f"relabel candidates need the representation `{REPRESENTATION}` in the evaluation and in `train`; "
-            "collect both with the same errata.inputs.influence"
+            "collect both with the same errata.inputs.fit_influence"
         )
     if evaluation.errors is None or train.labels is None or train.task != "classification":
         raise InputError("relabel candidates need classes: labels and predictions of the evaluation, labels of `train`")
