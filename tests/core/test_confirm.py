@@ -56,6 +56,17 @@ def _only(trial, candidate):
     return result
 
 
+def test_slices_are_ordered_by_the_lower_bound_of_their_excess():
+    result = _only(_trial(_wrong(_first(200), 0.5, 0.1)), _slice(_first(200)))
+    assert result.verdict == "confirmed"
+    wide, sure = (
+        replace(result, held_out=replace(result.held_out, excess=excess)) for excess in ((50, 1, 99), (20, 10, 30))
+    )
+    explained = replace(wide, explained_by=("class",), held_out=replace(result.held_out, excess=(90, 80, 99)))
+    unsure = replace(explained, verdict="not confirmed", explained_by=())
+    assert sorted([unsure, explained, wide, sure], key=lambda r: r.priority) == [sure, wide, explained, unsure]
+
+
 def test_a_slice_far_worse_is_confirmed_with_its_numbers():
     inside = _first(200)
     trial = _trial(_wrong(inside, 0.6, 0.1))

@@ -28,3 +28,11 @@ def test_without_a_common_representation_nothing_is_known():
     assert count_same_rows(bare, bare) == 0
     wide = rows(np.ones((3, 5)), np.arange(3))
     assert count_same_rows(wide, rows(np.ones((3, 4)), np.arange(3))) == 0
+
+
+def test_half_of_the_rows_alike_is_not_most():
+    X = np.arange(20.0).reshape(10, 2)
+    Y = np.where(np.arange(10)[:, None] < 5, X, -1 - X)
+    assert count_same_rows(rows(X, np.arange(10)), rows(Y, np.arange(10))) == 0
+    Y[5] = X[5]
+    assert count_same_rows(rows(X, np.arange(10)), rows(Y, np.arange(10))) == 6

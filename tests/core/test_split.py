@@ -114,6 +114,12 @@ def test_groups_are_never_split_apart():
     assert abs(mask.sum() - N / 2) <= largest
 
 
+def test_as_many_groups_are_searched_as_come_nearest_to_the_share():
+    groups = np.arange(120) // 30
+    assert _mask(0.45, losses=np.zeros(120), groups=groups).sum() == 60
+    assert _mask(0.35, losses=np.zeros(120), groups=groups).sum() == 30
+
+
 def _spied(monkeypatch, given, methods):
     """The audit's slicers, and everything it decided before it looked at a confirm outcome."""
     families = []

@@ -231,6 +231,11 @@ def test_a_hypothesis_with_impossible_counts_is_refused(wrong: dict[str, Any]) -
         hypothesis("x", **wrong)
 
 
+def test_all_or_none_of_the_rows_may_be_wrong() -> None:
+    assert hypothesis("x", n=3, errors=3).errors == 3
+    assert hypothesis("x", n=0, errors=0, rest_n=5, rest_errors=5).n == 0
+
+
 def test_a_hypothesis_is_words_or_a_condition() -> None:
     with pytest.raises(InputError, match="unknown kind `word`; did you mean `words`"):
         hypothesis("x", kind="word")

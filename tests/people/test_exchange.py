@@ -188,3 +188,12 @@ def test_a_file_that_is_not_there(records: Records, tmp_path: Path) -> None:
     (tmp_path / "latin.json").write_bytes(b"\xe4")
     with pytest.raises(InputError, match="not JSON"):
         records.import_annotations(tmp_path / "latin.json")
+
+
+def test_an_old_answer_that_settles_does_not_overrule_a_newer_one_of_somebody_else(records: Records) -> None:
+    for person, answer in (("ada", 3), ("bob", 9)):
+        records.annotate(Annotation(queue="s1", item="7", person=person, task="class", answer=answer))
+    records.annotate(Annotation(queue="s1", item="7", person="bob", task="class", answer=9, settles=True, key="new"))
+    old = line("old", person="eve", settles=True, at="2001-01-01T00:00:00Z")
+    assert records.import_annotations(download(old)) == ImportCounts(new=1, older=1, repeated=0, differing=0)
+    assert [entry.key for entry in records.settled("s1")] == ["new"]

@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import Connection, event, text
+from sqlalchemy.exc import OperationalError
 
 from errata.core import ErrataError
-from errata.people.database import Unavailable
+from errata.people.database import Unavailable, connect
 from errata.people.entries import Annotation, Conflict, Decision
 from errata.people.records import Records
+from errata.people.writer import WriteJob, Writer
 
 Open = Callable[..., Records]
 ROUNDS = 10
@@ -262,3 +264,23 @@ def test_what_was_acknowledged_survives_kill_9(place: str, open_records: Open) -
         with sqlite3.connect(place) as connection:
             assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         connection.close()
+
+
+def test_only_failures_in_a_row_end_the_waiting(tmp_path: Path) -> None:
+    def away(_: Connection) -> None:
+        raise OperationalError("INSERT", {}, Exception("gone"))
+
+    def outcome(*works: Callable[[Connection], Any]) -> list[str]:
+        jobs = [WriteJob(work) for work in works]
+        writer._singly(jobs)
+        return [str(job.done.exception() or job.done.result()) for job in jobs]
+
+    database = connect(tmp_path / "records.sqlite")
+    writer = Writer(database)
+    lost, saved, lost_again, saved_again = outcome(away, lambda _: 1, away, lambda _: 2)
+    assert (saved, saved_again) == ("1", "2")
+    assert lost == lost_again
+    assert "not saved" in lost
+    assert "does not answer" in outcome(away, away, lambda _: 3)[2]
+    writer.close()
+    database.close()
