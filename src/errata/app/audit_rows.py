@@ -74,8 +74,9 @@ class AuditRows:
     @cached_property
     def map(self) -> dict[str, Any] | None:
         """All rows, or as many as a browser draws with ease; members of slices are the last to go."""
-        n = len(self.audit.evaluation)
-        return map_data(self.audit, None if n <= MOST_DRAWN else self._thinned())
+        if len(self.audit.evaluation) <= MOST_DRAWN:
+            return map_data(self.audit, None)
+        return map_data(self.audit, self._thinned())
 
     def _thinned(self) -> Array:
         """Members first, then others at random; drawn, never counted."""

@@ -43,6 +43,8 @@ def read(body: bytes) -> tuple[str, str, str]:
 def local(path: str, query: str) -> str:
     """An address of this server, whatever was asked: no other host, no line's end, and no token."""
     rest = {name: values for name, values in parse_qs(query, keep_blank_values=True).items() if name != "token"}
-    text = urlencode(rest, doseq=True)
     # //elsewhere and /\elsewhere would leave this server
-    return "/" + quote(path.lstrip("/\\"), safe="/") + (f"?{text}" if text else "")
+    address = "/" + quote(path.lstrip("/\\"), safe="/")
+    if rest:
+        address += f"?{urlencode(rest, doseq=True)}"
+    return address

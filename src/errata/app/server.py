@@ -81,7 +81,8 @@ def _add_files(app: FastAPI, served: ServedAudit) -> None:
         if image is None:
             raise HTTPException(404, f"Row {row} has no image.")
         kind = "image/png" if image.startswith(b"\x89PNG") else "image/jpeg"
-        return Response(image, media_type=kind, headers={"cache-control": DAY if v else "no-cache"})
+        caching = DAY if v else "no-cache"
+        return Response(image, media_type=kind, headers={"cache-control": caching})
 
     @app.get("/api/accepted")
     def accepted_slices() -> list[dict[str, Any]]:
@@ -127,9 +128,9 @@ def _add_annotations(app: FastAPI, served: ServedAudit, view: View) -> None:
         }
 
     @app.post("/api/annotations")
-    def save_annotation(given: Annotated[dict[str, Any], Body()]) -> dict[str, Any]:
+    def save_annotation(entry: Annotated[dict[str, Any], Body()]) -> dict[str, Any]:
         """Save an answer; it is on disk when this returns. The same key twice is one answer."""
-        annotation = _check_annotation(served, view, parse_entry(Annotation, given))
+        annotation = _check_annotation(served, view, parse_entry(Annotation, entry))
         return asdict(served.records.annotate(annotation))
 
 
@@ -145,15 +146,17 @@ def _add_decisions(app: FastAPI, served: ServedAudit) -> None:
         return overlap((titles[slice], first), (titles[into], second))
 
     @app.post("/api/decisions")
-    def save_decision(given: Annotated[dict[str, Any], Body()], seen: Annotated[int, Body()]) -> dict[str, Any]:
+    def save_decision(
+        entry: Annotated[dict[str, Any], Body(alias="given")], version: Annotated[int, Body(alias="seen")]
+    ) -> dict[str, Any]:
         """Decide on a slice as it was at version `seen`; 409 with both versions where somebody was faster."""
-        standing = served.records.decide(parse_entry(Decision, given), version=seen)
+        standing = served.records.decide(parse_entry(Decision, entry), version=version)
         return asdict(standing) | {"title": standing.title}
 
     @app.post("/api/edits")
-    def save_edit(given: Annotated[dict[str, Any], Body()]) -> dict[str, bool]:
+    def save_edit(entry: Annotated[dict[str, Any], Body()]) -> dict[str, bool]:
         """Put a row in or out of a slice; all rows of it that people moved."""
-        edit = parse_entry(Edit, given)
+        edit = parse_entry(Edit, entry)
         served.position(edit.item)
         return served.records.edit(edit)
 

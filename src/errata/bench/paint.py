@@ -128,4 +128,5 @@ def _word(points: int, px: int) -> Array:
     width, height = (max(SMALLEST, round(edge * scale)) for edge in large.size)
     coverage = np.asarray(large.resize((width, height), Image.Resampling.BOX))
     # Strokes thinner than a pixel would vanish at one half.
-    return coverage > 255 * (0.5 if px >= CANVAS else 0.35)
+    threshold = 0.5 if px >= CANVAS else 0.35
+    return coverage > 255 * threshold

@@ -223,7 +223,8 @@ def prepare(setting: Setting, train: Train | None, seed: int) -> dict[str, Array
     outside = ~slices.any(axis=1)
     accuracies: list[float | None] = []
     for part in (outside, *slices.T):
-        accuracies.append(float(right[part].mean()) if part.any() else None)
+        accuracy = float(right[part].mean()) if part.any() else None
+        accuracies.append(accuracy)
     flawed = worse(right, slices)
     facts = {"name": setting.name, "strength": setting.strength, "accuracies": accuracies, "kept": flawed.tolist()}
     return {

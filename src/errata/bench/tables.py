@@ -247,7 +247,9 @@ def decoded(column: Sequence[bytes] | Series[Any]) -> Array:
     for i, data in enumerate(column):
         with Image.open(io.BytesIO(data)) as image:
             small = image.convert("RGB")
-            images[i] = np.asarray(small if small.size == (PX, PX) else small.resize((PX, PX), Image.Resampling.BOX))
+            if small.size != (PX, PX):
+                small = small.resize((PX, PX), Image.Resampling.BOX)
+            images[i] = np.asarray(small)
     return images
 
 

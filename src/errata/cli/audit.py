@@ -72,8 +72,10 @@ def audit(
             map=draw_map,
             progress=progress,
         )
-    source_file = {"path": str(source.absolute()), "metadata": metadata, "foreign": foreign}
-    write_audit(result, output, as_json=as_json, reference=source_file if reference else None)
+    source_file = None
+    if reference:
+        source_file = {"path": str(source.absolute()), "metadata": metadata, "foreign": foreign}
+    write_audit(result, output, as_json=as_json, reference=source_file)
 
 
 def apply(

@@ -97,7 +97,10 @@ def leaf_numbers(values: Mapping[int, Array], leaves: Sequence[Sequence[Mapping[
         inside = np.ones(rows, dtype=bool)
         for condition in conditions:
             below = values[condition["feature"]].astype(np.float64) <= condition["value"]
-            inside &= below if condition["op"] == "<=" else ~below
+            if condition["op"] == "<=":
+                inside &= below
+            else:
+                inside &= ~below
         number[inside] = leaf
     return number
 

@@ -321,7 +321,9 @@ def _checked(
             f"`texts` must have one row for each of `features`, {len(X)}; got {len(T)}; "
             "or give `labels` beside the names of the classes"
         )
-    return X, T, np.arange(len(X)) if labels is None else _checked_labels(labels, len(X), len(T))
+    if labels is None:
+        return X, T, np.arange(len(X))
+    return X, T, _checked_labels(labels, len(X), len(T))
 
 
 def _checked_labels(labels: Any, n: int, k: int) -> Array:

@@ -135,8 +135,11 @@ def _multilabel(estimator: Any, X: Any, y: Array) -> dict[str, Any]:
 def _positives(probs: Sequence[Array], classes: Sequence[Array]) -> Array:
     """(n, t): the probability of 1 for each label; 0 where training never saw a 1."""
     columns = []
-    for p, c in zip(probs, classes, strict=True):
-        columns.append(p[:, list(c).index(1)] if 1 in c else np.zeros(len(p)))
+    for of_label, values in zip(probs, classes, strict=True):
+        if 1 in values:
+            columns.append(of_label[:, list(values).index(1)])
+        else:
+            columns.append(np.zeros(len(of_label)))
     return np.stack(columns, axis=1)
 
 

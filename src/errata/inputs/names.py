@@ -56,12 +56,13 @@ def build(columns: Mapping[str, Any], reading: Reading, class_names: Sequence[st
     for name in reading.foreign:
         if name not in representations:
             raise unknown("representation", name, representations)
+    class_names = None if class_names is None else tuple(class_names)
     return Evaluation(
         **{name: columns[name] for name in OUTCOMES if name in columns},
         representations=representations,
         metadata=_metadata(columns, reading),
         media=_media(columns, reading),
-        class_names=None if class_names is None else tuple(class_names),
+        class_names=class_names,
         sources={name: Source(from_model=False) for name in reading.foreign},
     )
 

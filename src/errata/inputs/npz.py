@@ -28,7 +28,9 @@ def read_npz(path: Path, reading: Reading) -> Evaluation:
                 raise unknown(f"array in {reading.where}:", name, (*ARRAYS, *PREFIXES))
         arrays = {name: read_array(path, archive, name) for name in archive.files}
     names = arrays.pop("class_names", None)
-    return build(arrays, reading, None if names is None else [str(name) for name in np.atleast_1d(names)])
+    if names is None:
+        return build(arrays, reading)
+    return build(arrays, reading, [str(name) for name in np.atleast_1d(names)])
 
 
 FORMAT = FileFormat("npz", (".npz",), read_npz)

@@ -132,9 +132,9 @@ def _converted(name: str, column: pa.ChunkedArray, reading: Reading) -> Any:
 def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column without categories and string views, which most of arrow's functions do not take."""
     if pa.types.is_dictionary(column.type):
-        kind = column.type.value_type
         pieces = [_unviewed(chunk.dictionary).take(chunk.indices) for chunk in column.chunks]
-        return pa.chunked_array(pieces, type=None if pieces else kind)
+        kind = None if pieces else column.type.value_type
+        return pa.chunked_array(pieces, type=kind)
     return _unviewed(column)
 
 

@@ -81,6 +81,7 @@ def _title(counts: Mapping[str, int], of: int) -> str:
 def change_line(change: Any, title: str, axis: marks.Axis, span: float) -> dict[str, Any]:
     """One group of rows before and after: words, and positions on the axes of rates and of changes."""
     low, high = change.interval
+    difference = numbers.NOT_MEASURED if change.change is None else _signed(change.change)
     return {
         "id": change.id,
         "name": title,
@@ -90,7 +91,7 @@ def change_line(change: Any, title: str, axis: marks.Axis, span: float) -> dict[
         "after": numbers.rate_of(change.after_errors, change.n),
         "before_at": axis.at(change.before_rate or 0.0),
         "after_at": axis.at(change.after_rate or 0.0),
-        "change": numbers.NOT_MEASURED if change.change is None else _signed(change.change),
+        "change": difference,
         "interval": f"{_signed(low)} to {_signed(high)}",
         "low_at": _around(low, span),
         "high_at": _around(high, span),

@@ -18,20 +18,26 @@ def comparison_table(comparison: Comparison) -> Table:
     words = f"Change of the rate in points; its intervals ({level}) hold together."
     table = Table(caption=words, caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for head in ("rows", "n", f"{bad} before", "after", "change", "interval", ""):
-        table.add_column(head, justify="left" if head in ("rows", "") else "right")
+        if head in ("rows", ""):
+            table.add_column(head, justify="left")
+        else:
+            table.add_column(head, justify="right")
     for change in comparison.changes:
         table.add_row(*_cells(change))
     return table
 
 
 def _cells(change: Change) -> list[str]:
-    named = change.name if change.id in ("overall", "rest") else f"{change.id} {change.name}"
+    name = change.name if change.id in ("overall", "rest") else f"{change.id} {change.name}"
+    if change.task:
+        name = f"{change.task}, {name}"
+    difference = numbers.NOT_MEASURED if change.change is None else numbers.points(change.change)
     return [
-        f"{change.task}, {named}" if change.task else named,
+        name,
         numbers.count(change.n),
         numbers.rate(change.before_rate),
         numbers.rate(change.after_rate),
-        numbers.NOT_MEASURED if change.change is None else numbers.points(change.change),
+        difference,
         numbers.interval(*change.interval),
         f"{MARKS[change.judgement]} {change.judgement}",
     ]

@@ -36,10 +36,11 @@ def _line(hypothesis: Mapping[str, Any]) -> dict[str, Any]:
     interval = ""
     if hypothesis["interval"] is not None and n >= numbers.FEWEST_FOR_PERCENT:
         interval = numbers.interval(*hypothesis["interval"])
+    verdict_text = "Not tested again" if verdict is None else verdict.capitalize()
     return {
         "text": hypothesis["text"],
         "person": hypothesis["person"],
-        "verdict": "Not tested again" if verdict is None else verdict.capitalize(),
+        "verdict": verdict_text,
         "form": FORMS.get(verdict, "few"),
         "note": _note(hypothesis),
         "rate": numbers.rate_of(hypothesis["errors"], n),

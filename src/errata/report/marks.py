@@ -34,7 +34,8 @@ class Axis:
 def error_axis(slices: Sequence[Slice]) -> Axis:
     """0 to 60%, and 0 to 100% for the whole audit where a confirmed slice exceeds that."""
     rates = [s.confirm.rate for s in slices if s.verdict == "confirmed" and s.confirm]
-    return Axis(1.0 if max(rates, default=0.0) > 0.6 else 0.6)
+    top = 1.0 if max(rates, default=0.0) > 0.6 else 0.6
+    return Axis(top)
 
 
 @dataclass(frozen=True)
@@ -91,12 +92,13 @@ def size_plot(sizes: Sizes, numbers_of: Mapping[str, int]) -> dict[str, Any]:
         height = max(point.mean_loss or 0.0, 0.0)
         return {"x": 100 * point.share / across[-1], "y": 100 - 100 * height / up[-1]}
 
+    overall = None if sizes.overall is None else 100 - 100 * sizes.overall / up[-1]
     return {
         "task": sizes.task,
         "slices": [{**e.to_json(), **position(e.point), "number": numbers_of.get(e.id)} for e in slices],
         "clusters": [{**e.to_json(), **position(e.point), "number": None} for e in clusters],
         "x_ticks": [(100 * value / across[-1], f"{100 * value:.3g}%") for value in across],
         "y_ticks": [(100 - 100 * value / up[-1], f"{value:.3g}") for value in up],
-        "overall": None if sizes.overall is None else 100 - 100 * sizes.overall / up[-1],
+        "overall": overall,
         "mean": sizes.overall,
     }

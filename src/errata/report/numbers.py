@@ -63,7 +63,9 @@ def quantity(value: float | None) -> str:
     """A loss or a length: three digits that matter."""
     if value is None:
         return NOT_MEASURED
-    return _minus(f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}")
+    if abs(value) >= 1000:
+        return _minus(f"{value:,.0f}")
+    return _minus(f"{value:.3g}")
 
 
 def times(ratio: float | None) -> str:

@@ -31,14 +31,17 @@ def shared_values(view: View) -> dict[str, Any]:
     """What every page of an audit has."""
     audit = view.audit
     media = audit.evaluation.media
+    kind = None if media is None else media.kind
     model = audit.evaluation.origin.model or "A model"
     name = f"{model} on {numbers.counted(len(audit.evaluation), 'row')}"
+    if view.links.saved:
+        name += " · Saved page"
     return {
         "links": view.links,
         "axis": view.axis,
-        "audit_name": f"{name} · Saved page" if view.links.saved else name,
+        "audit_name": name,
         "outcome": audit.overall[0][1].outcome,
-        "media": None if media is None else media.kind,
+        "media": kind,
         "keys": _keys(view),
         "fingerprint": audit.evaluation.fingerprint,
         "numbers": numbers,

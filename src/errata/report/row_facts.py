@@ -9,6 +9,7 @@ import numpy as np
 from ..core import Audit
 from . import numbers
 from .image_sources import LinkedImages
+from .row_items import loss_text
 
 
 def row_facts(audit: Audit, row: int) -> dict[str, Any]:
@@ -17,6 +18,10 @@ def row_facts(audit: Audit, row: int) -> dict[str, Any]:
     media = evaluation.media
     errors = evaluation.errors
     losses = evaluation.losses
+    wrong = None if errors is None else bool(errors[row])
+    loss = None if losses is None else float(losses[row])
+    role = "discover" if audit.discover[row] else "confirm"
+    text = media.text(row) if media is not None and media.kind == "text" else None
     probs = None if evaluation.probs is None else evaluation.probs[row]
     probabilities = []
     if probs is not None:
@@ -27,14 +32,14 @@ def row_facts(audit: Audit, row: int) -> dict[str, Any]:
         "id": str(evaluation.row_ids[row]),
         "label": _class(audit, evaluation.labels, row),
         "prediction": _class(audit, evaluation.predictions, row),
-        "wrong": None if errors is None else bool(errors[row]),
-        "loss": None if losses is None else float(losses[row]),
-        "loss_text": None if losses is None else numbers.quantity(float(losses[row])),
-        "role": "discover" if audit.discover[row] else "confirm",
+        "wrong": wrong,
+        "loss": loss,
+        "loss_text": loss_text(loss),
+        "role": role,
         "probabilities": probabilities,
         "metadata": [(name, str(column[row])) for name, column in evaluation.metadata.items()],
         "picture": LinkedImages(evaluation).symbol(row, px=640),
-        "text": media.text(row) if media is not None and media.kind == "text" else None,
+        "text": text,
     }
 
 

@@ -43,15 +43,22 @@ def item(view: View, row: Mapping[str, Any], most: int = LONG) -> dict[str, Any]
     """One row to look at: its image or its text, of at most `most` characters, and what the model said of it."""
     media = view.audit.evaluation.media
     text = media.text(row["row"]) if media is not None and media.kind == "text" else None
+    if text is not None:
+        text = clipped(text, most)
     return {
         **row,
         "mark": MARKS[row["wrong"]],
         "picture": view.images.symbol(row["row"]),
         "has_picture": has_images(view.audit),
-        "text": None if text is None else clipped(text, most),
-        "loss_text": None if row["loss"] is None else numbers.quantity(row["loss"]),
+        "text": text,
+        "loss_text": loss_text(row["loss"]),
         "href": "",
     }
+
+
+def loss_text(loss: float | None) -> str | None:
+    """The loss of a row as it is written; None where a row has none."""
+    return None if loss is None else numbers.quantity(loss)
 
 
 def clipped(text: str, most: int) -> str:

@@ -18,7 +18,7 @@ def sections(view: View, slice_: Slice | None) -> list[dict[str, Any]]:
     for part in parts:
         if part.section.page == page and (values := part.context(view, slice_)) is not None:
             filled.setdefault(part.section.id, []).append((part, values))
-    shown = []
+    lines = []
     for section in sorted(by_id.values(), key=lambda section: section.order):
         entries = filled.get(section.id, [])
         if not entries and not section.always:
@@ -33,5 +33,5 @@ def sections(view: View, slice_: Slice | None) -> list[dict[str, Any]]:
         if section.context is not None:
             line.update(section.context(view, slice_, [values for _, values in entries]))
         line["short"] = section.short or line["heading"]
-        shown.append(line)
-    return shown
+        lines.append(line)
+    return lines

@@ -167,11 +167,14 @@ def title(worse: int, better: int, share: float | None, outcome: str) -> str:
     """The finding in words; `share` of the errors, where they can be counted once each."""
     if worse == 0:
         return "No slice was confirmed." if better == 0 else _only_better(better)
-    groups = f"{numbers.in_words(worse).capitalize()} {'group' if worse == 1 else 'groups'} of inputs"
+    noun = "group" if worse == 1 else "groups"
+    groups = f"{numbers.in_words(worse).capitalize()} {noun} of inputs"
     if share is not None:
-        return f"{groups} {'holds' if worse == 1 else 'hold'} {numbers.whole_rate(share)} of this model’s errors."
+        verb = "holds" if worse == 1 else "hold"
+        return f"{groups} {verb} {numbers.whole_rate(share)} of this model’s errors."
     if outcome == ERROR:
-        return f"{groups} {'is' if worse == 1 else 'are'} worse than the rest."
+        verb = "is" if worse == 1 else "are"
+        return f"{groups} {verb} worse than the rest."
     verb = "has" if worse == 1 else "have"
     return f"{groups} {verb} more {bad_outcomes(outcome)} than the rest."
 

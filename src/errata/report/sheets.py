@@ -1,4 +1,4 @@
-"""Pictures side by side, as PNG."""
+"""Images side by side, as PNG."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from PIL import Image
 
 from ..core import Array
 
-GAP = 1  # pixels between two pictures
+GAP = 1  # pixels between two images
 
 
-def png(picture: Array) -> bytes:
+def png(image: Array) -> bytes:
     """(h, w, c) bytes."""
+    if image.shape[-1] == 1:
+        image = image[..., 0]
     file = io.BytesIO()
-    Image.fromarray(picture[..., 0] if picture.shape[-1] == 1 else picture).save(file, "PNG", optimize=True)
+    Image.fromarray(image).save(file, "PNG", optimize=True)
     return file.getvalue()
 
 
 def sheet(rows: Iterable[Array]) -> bytes:
-    """Rows of pictures (n, h, w, c), one row over the other."""
+    """Rows of images (n, h, w, c), one row over the other."""
     edged = [np.pad(row, ((0, 0), (0, GAP), (0, GAP), (0, 0)), constant_values=128) for row in rows]
     lines = [np.concatenate(list(row), axis=1) for row in edged if len(row)]
     width = max(line.shape[1] for line in lines)

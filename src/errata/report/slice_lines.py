@@ -27,6 +27,7 @@ def slice_line(view: View, slice_: Slice, standings: Mapping[str, Any]) -> dict[
     audit = view.audit
     outcome = dict(audit.overall)[slice_.task].outcome
     measured = slice_.confirm
+    rows = numbers.NOT_MEASURED if measured is None else numbers.counted(measured.n, "row")
     members = strip(view, slice_)
     line = {
         "id": slice_.id,
@@ -38,7 +39,7 @@ def slice_line(view: View, slice_: Slice, standings: Mapping[str, Any]) -> dict[
         "task": slice_.task,
         "verdict": slice_.verdict,
         "side": slice_.side,
-        "rows": numbers.NOT_MEASURED if measured is None else numbers.counted(measured.n, "row"),
+        "rows": rows,
         "sentence": sentences.verdict(slice_, outcome),
         "facts": _facts(audit, slice_),
         "strip": members,
@@ -82,7 +83,11 @@ def order_labels(outcome: str) -> list[tuple[int, str, str]]:
 def methods_of(audit: Audit) -> list[str]:
     """Names of the methods that searched."""
     methods: Any = audit.settings.get("methods") or sorted({slice_.method for slice_ in audit.slices})
-    return [str(method["name"]) if isinstance(method, Mapping) else str(method) for method in methods]
+    names = []
+    for method in methods:
+        name = method["name"] if isinstance(method, Mapping) else method
+        names.append(str(name))
+    return names
 
 
 def _measured(view: View, slice_: Slice, outcome: str) -> dict[str, Any]:
@@ -106,8 +111,9 @@ def _measured(view: View, slice_: Slice, outcome: str) -> dict[str, Any]:
 
 def _facts(audit: Audit, slice_: Slice) -> list[str]:
     """Short lines under a slice's name."""
+    beyond = sentences.beyond(slice_) if slice_.verdict == "confirmed" else ""
     lines = [
-        sentences.beyond(slice_) if slice_.verdict == "confirmed" else "",
+        beyond,
         main_mistake(slice_),
         path_sentence(slice_),
         sentences.scope(slice_, audit.evaluation),

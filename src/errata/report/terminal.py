@@ -20,7 +20,8 @@ def to_terminal(audit: Audit) -> RenderableType:
     shares = overview.error_shares(audit)
     lines: list[RenderableType] = [Text(overview.title(audit, shares), style="bold")]
     for task, sentence in overview.lede(audit, shares):
-        lines.append(Text(f"{task}: {sentence}" if task else sentence))
+        line = f"{task}: {sentence}" if task else sentence
+        lines.append(Text(line))
     for slice_ in audit.slices:
         lines += [Text(""), *_slice(audit, slice_)]
     return Group(*lines, Text(""), *map(Text, _notes(audit)), Text(audit.silence))

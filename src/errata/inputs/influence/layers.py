@@ -73,18 +73,15 @@ class LayersInfluence:
         )
         from ...tensors.curvature import GRAPHS
 
-        facts: dict[str, Any] = {
-            "model": state_fingerprint(model),
-            "layers": None if layers is None else list(layers),
-            "loss": family,
-        }
+        if memory is None:
+            memory = GRAPHS
+        layers = None if layers is None else list(layers)
+        facts: dict[str, Any] = {"model": state_fingerprint(model), "layers": layers, "loss": family}
         with on_device(model, device) as where, evaluating(model), twice_differentiable(model):
             parameters = select_parameters(model, layers)
             facts["parameters"] = {name: list(p.shape) for name, p in parameters.items()}
             nests = list(_nests(batches))
-            hessian = MeanHessian(
-                _row_losses(model, family, loss, where), parameters, nests, GRAPHS if memory is None else memory
-            )
+            hessian = MeanHessian(_row_losses(model, family, loss, where), parameters, nests, memory)
             p = sum(parameter.numel() for parameter in parameters.values())
             checkpoint = None
             if folder is not None:

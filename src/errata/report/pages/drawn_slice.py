@@ -74,10 +74,11 @@ def overlap(first: tuple[str, Array], second: tuple[str, Array]) -> dict[str, An
     other_n = int(other_inside.sum())
     both = int((inside & other_inside).sum())
     either = n + other_n - both
+    jaccard = both / either if either else None
     return {
         "n": n,
         "other_n": other_n,
         "both": both,
-        "jaccard": both / either if either else None,
+        "jaccard": jaccard,
         "sentence": sentences.overlap((name, n), (other_name, other_n), both),
     }

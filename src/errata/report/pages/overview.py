@@ -96,6 +96,7 @@ def context(view: View, request: Request) -> dict[str, Any]:
     """The finding, the slices by verdict, what could have been missed, and how the audit was made."""
     audit = view.audit
     shares = error_shares(audit)
+    label = shares_label(shares) if shares else ""
     lines = slice_lines(view, view.backend.standings())
     confirmed = [line for line in lines if line["verdict"] == "confirmed"]
     searched = int(audit.discover.sum())
@@ -104,7 +105,7 @@ def context(view: View, request: Request) -> dict[str, Any]:
         "title": title(audit, shares),
         "lede": lede(audit, shares),
         "shares": shares,
-        "shares_label": shares_label(shares) if shares else "",
+        "shares_label": label,
         "search": f"Found on {numbers.count(searched)} rows, measured on {numbers.count(held_out)} others.",
         "level": sentences.level(audit.settings),
         "orders": order_labels(audit.overall[0][1].outcome),

@@ -40,9 +40,11 @@ def question_items(view: View, slice_id: str) -> list[dict[str, Any]]:
 def _feature(slice_: Slice, feature: Mapping[str, Any], within: str) -> dict[str, Any]:
     rows = {name: [{**row, **HIDDEN} for row in feature[name]] for name in ("activating", "range", "views")}
     title = feature["name"].capitalize()
+    if within:
+        title = f"{title}, within {within}"
     return {
         "about": f"{slice_.id} {feature['name']}",
-        "title": f"{title}, within {within}" if within else title,
+        "title": title,
         "feature": {**feature, **rows, "note": ""},
         "group": None,
         "views": bool(feature["views"]),

@@ -37,7 +37,11 @@ def path_values(view: View, slice_: Slice) -> dict[str, Any] | None:
     views = slice_.explanation(Features)
     if path is None:
         return None
-    images = {} if views is None else {feature.feature: feature.images for feature in views.features}
+    images: dict[int, Sequence[FeatureImage]] = {}
+    attack = ""
+    if views is not None:
+        images = {feature.feature: feature.images for feature in views.features}
+        attack = _attack(views)
     return {
         "slice": slice_.id,
         "text": path.text,
@@ -45,7 +49,7 @@ def path_values(view: View, slice_: Slice) -> dict[str, Any] | None:
         "table": _table(path),
         "tree": tree_lines(view.audit, slice_, path),
         "note": _note(path),
-        "attack": "" if views is None else _attack(views),
+        "attack": attack,
         "features": [_feature(view, feature, images.get(feature.feature, ())) for feature in path.features],
         "groups": _groups(view, path),
     }
@@ -95,7 +99,7 @@ def _feature(view: View, feature: PathFeature, images: Sequence[FeatureImage]) -
         "note": f"{' and '.join(cuts)} on the path; {numbers.counted(feature.total, 'row')} in its group",
         "activating": activating,
         "range": along,
-        "views": [{**row, **shown} for row, shown in zip(activating, views, strict=False)],
+        "views": [{**row, **drawing} for row, drawing in zip(activating, views, strict=False)],
     }
 
 
@@ -110,19 +114,18 @@ def _place(quantile: float) -> str:
 
 def _view(view: View, image: FeatureImage) -> dict[str, Any]:
     """The image, its heat map and its attack, as far as there is room for them on the page."""
-    raised = f"{numbers.quantity(image.before)} → {numbers.quantity(image.after)}"
+    no_heat = "nowhere in it" if image.heat is None else "left out"
+    raised = "could not be raised"
+    if image.moved:
+        raised = f"{numbers.quantity(image.before)} → {numbers.quantity(image.after)}"
     return {
         "own": view.images.inline(image.image),
         "heat": view.images.inline(image.heat),
-        "no_heat": "nowhere in it" if image.heat is None else "left out",
+        "no_heat": no_heat,
         "attacked": view.images.inline(image.attack),
-        "raised": raised if image.moved else "could not be raised",
-        "hard": _is_small(image.image),
+        "raised": raised,
+        "hard": is_small(base64.b64decode(image.image.partition(",")[2][:HEADER])),
     }
-
-
-def _is_small(address: str) -> bool:
-    return is_small(base64.b64decode(address.partition(",")[2][:HEADER]))
 
 
 def _groups(view: View, path: TreePath) -> list[dict[str, Any]]:

@@ -83,9 +83,10 @@ def _class_shares(title: str, profile: ColumnProfile) -> dict[str, Any]:
 
 def value_row(column: str, row: ValueRow) -> dict[str, Any]:
     """One value of a column: shares as text and as positions on a 0 to 100% axis."""
+    value = "missing" if row.value is None else row.value
     return {
         "column": column,
-        "value": "missing" if row.value is None else row.value,
+        "value": value,
         "slice": numbers.rate_of(*row.slice),
         "slice_count": numbers.out_of(*row.slice),
         "rest": numbers.rate_of(*row.rest),

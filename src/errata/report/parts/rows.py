@@ -23,15 +23,16 @@ from .training_rows import strongest_opponents
 def rows_section(view: View, slice_: Slice, parts: Sequence[Values]) -> dict[str, Any]:
     """The groups of all parts, and what is said above them."""
     # Images are embedded in the order they are asked for, up to a budget: what is folded away comes last.
-    groups = [_shown(view, slice_, group) for part in parts for group in part["groups"]]
-    folded = [_shown(view, None, group) for part in parts for group in part["folded"]]
+    groups = [_with_items(view, slice_, group) for part in parts for group in part["groups"]]
+    folded = [_with_items(view, None, group) for part in parts for group in part["folded"]]
     rows = sum(len(group["rows"]) for group in groups)
-    shown = f"{numbers.counted(rows, 'row')} from {numbers.in_words(len(groups))} groups"
+    heading = "Images" if has_images(view.audit) else "Rows"
     measured = slice_.confirm
     right = "Some" if measured is None else numbers.rate_of(measured.n - measured.errors, measured.n)
     return {
-        "heading": "Images" if has_images(view.audit) else "Rows",
-        "shown": f"{shown}; shares are drawn above each.",
+        "heading": heading,
+        "shown": f"{numbers.counted(rows, 'row')} from {numbers.in_words(len(groups))} groups; "
+        "shares are drawn above each.",
         "one_sided": f"Errors only. {right} of this slice is right; a hypothesis from errors alone is often false.",
         "groups": groups,
         "folded": folded,
@@ -89,12 +90,12 @@ def _at_random(slice_: Slice, exemplars: Exemplars) -> dict[str, Any]:
     return _group("Members at random", note, rows, wide=True, share=share)
 
 
-def _members_note(slice_: Slice, shown: Sequence[Example], of: int) -> str:
+def _members_note(slice_: Slice, rows: Sequence[Example], of: int) -> str:
     measured = slice_.confirm
     known = measured is not None and measured.error_rate is not None
-    wrong = sum(bool(row.wrong) for row in shown) if known else None
+    wrong = sum(bool(row.wrong) for row in rows) if known else None
     in_all = "" if measured is None else numbers.rate_of(measured.errors, measured.n)
-    return sentences.members_at_random(len(shown), of, wrong, in_all)
+    return sentences.members_at_random(len(rows), of, wrong, in_all)
 
 
 def _group(
@@ -103,7 +104,7 @@ def _group(
     return {"title": title, "note": note, "rows": rows, "wide": wide, "share": share}
 
 
-def _shown(view: View, slice_: Slice | None, group: Mapping[str, Any]) -> dict[str, Any]:
+def _with_items(view: View, slice_: Slice | None, group: Mapping[str, Any]) -> dict[str, Any]:
     """A group with its rows as items, linked to their pages where a slice is named."""
     items = [example_item(view, row) for row in group["rows"]]
     if slice_ is not None:
@@ -125,7 +126,7 @@ def _folded(exemplars: Exemplars) -> list[dict[str, Any]]:
         ("Highest loss", f"{of_highest} {rows}, in the slice or not; not typical", highest.rows),
         ("All rows at random", f"{of_anywhere} {rows}, seed {exemplars.seed}", anywhere.rows),
     ]
-    return [{"title": title, "note": note, "rows": shown} for title, note, shown in groups if shown]
+    return [{"title": title, "note": note, "rows": examples} for title, note, examples in groups if examples]
 
 
 EXEMPLARS = Part("exemplars", SECTION, exemplar_groups, order=1, scripts=(Script("grid.js", ("grid.js",)),))

@@ -13,7 +13,7 @@ from ...explain.relabel import Relabel
 from ...explain.training_rows import TrainingRow
 from .. import numbers
 from ..contract import Part, Section, Values, View
-from ..row_items import LONG, MARKS, clipped, example_item
+from ..row_items import LONG, MARKS, clipped, example_item, loss_text
 
 PROFILE = 6
 FEW = 4
@@ -93,12 +93,8 @@ def _groups(opponents: Opponents) -> list[dict[str, Any]]:
 
 
 def _training_item(row: TrainingRow) -> dict[str, Any]:
-    return {
-        **row.to_json(),
-        "mark": MARKS[row.wrong],
-        "text": None if row.text is None else clipped(row.text, LONG),
-        "loss_text": None if row.loss is None else numbers.quantity(row.loss),
-    }
+    text = None if row.text is None else clipped(row.text, LONG)
+    return {**row.to_json(), "mark": MARKS[row.wrong], "text": text, "loss_text": loss_text(row.loss)}
 
 
 def _most_enriched(rows: Sequence[OpponentShare]) -> list[OpponentShare]:

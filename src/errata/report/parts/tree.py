@@ -36,11 +36,12 @@ def tree_lines(audit: Audit, slice_: Slice, path: TreePath) -> dict[str, Any] | 
             "guides": _guides(nodes, i),
             "slices": slices.get(node.leaf, []),
         }
+    rows = "held-out rows" if held_out else "search rows, where the tree was grown"
     return {
         "lines": lines,
         "axis": axis,
         "drawn": held_out,  # what was searched is never in a chart
-        "rows": "held-out rows" if held_out else "search rows, where the tree was grown",
+        "rows": rows,
     }
 
 
@@ -58,6 +59,7 @@ def _line(node: TreeNode, count: NodeRows, root: NodeRows, axis: marks.Axis) -> 
     rate = failures / n if n else 0.0
     share = failures / all_failures if all_failures else 0.0
     low, high = wilson(failures, n)
+    at = axis.at(rate) if n else None
     return {
         "depth": node.depth,
         "here": node.here,
@@ -67,7 +69,7 @@ def _line(node: TreeNode, count: NodeRows, root: NodeRows, axis: marks.Axis) -> 
         "count": numbers.out_of(failures, n),
         "holds": numbers.rate_of(failures, all_failures),
         "importance": f"{rate * share:.3f}",
-        "at": axis.at(rate) if n else None,
+        "at": at,
         "low": axis.at(low),
         "high": axis.at(high),
         "label": f"{numbers.out_of(failures, n)} wrong, 95% interval {numbers.interval(low, high)}",

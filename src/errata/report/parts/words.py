@@ -69,12 +69,13 @@ def caption_table(view: View, slice_: Slice) -> dict[str, Any] | None:
 
 def _caption_row(side: str, row: CaptionRow) -> dict[str, Any]:
     outcome = row.matches.match.outcome
+    interval = sentences.rates(row.matches.interval) if outcome.n else ""
     return {
         "side": side,
         "text": clipped(row.text, SHORT),
         "score": numbers.quantity(row.score),
         "precision": numbers.quantity(row.retrieval.average_precision),
-        "interval": sentences.rates(row.matches.interval) if outcome.n else "",
+        "interval": interval,
         **outcome_texts(outcome),
     }
 
