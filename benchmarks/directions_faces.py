@@ -33,7 +33,7 @@ from bridge import said, table
 from errata import Captions, Evaluation, Slice, fix
 from errata.core.gaps import wilson
 from errata.explain.captions import Direction, caption_slice
-from errata.explain.view import View
+from errata.explain.view import SliceView
 from errata.slicers import make
 from faces import CLASSES, EPOCHS, GENDERS, METHODS, OTHER, OWN, PLAIN, SPACES, WEIGHTS, Faces, World, bridge_of
 from trained import Recipe, over_runs
@@ -211,7 +211,7 @@ def captioned(world: World, space: str) -> Iterator[tuple[int, dict[str, Any]]]:
     for j, rule in enumerate(slicer.rules_):
         label, cut = rule["scope"]["label"], slicer.thresholds_[j]
         found = Slice(f"s{j}", slicer.name, "", "not confirmed", cut, rule, weights[:, j], column=j)
-        view = View(found, both, found.members, (both.labels == label) & ~found.members, searched)
+        view = SliceView(found, both, found.members, (both.labels == label) & ~found.members, searched)
         direction = Direction.of(found, slicer.to_state().arrays)
         yield label, caption_slice(view, candidates, direction).to_json()
 

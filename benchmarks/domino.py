@@ -13,20 +13,20 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
-from errata.slicers.domino.mixture import Mixture, Rows, Variance, Weights, maximise, run, sums_of
+from errata.slicers.domino.mixture import DominoMixture, MixtureRows, Variance, Weights, maximise, run, sums_of
 
 N, D, COMPONENTS, STEPS, ROUNDS, MOST = 50_000, 128, 25, 20, 3, 1.5
 
 
-def problem(seed: int = 0) -> tuple[Rows, np.ndarray]:
+def problem(seed: int = 0) -> tuple[MixtureRows, np.ndarray]:
     """Forty clusters, two classes, soft predictions; and a random start."""
     rng = np.random.default_rng(seed)
     Z = rng.normal(0, 1.5, (40, D))[rng.integers(0, 40, N)] + rng.normal(size=(N, D))
-    rows = Rows(Z - Z.mean(axis=0), rng.integers(0, 2, N), rng.dirichlet([1, 1], N))
+    rows = MixtureRows(Z - Z.mean(axis=0), rng.integers(0, 2, N), rng.dirichlet([1, 1], N))
     return rows, np.eye(COMPONENTS)[rng.integers(0, COMPONENTS, N)]
 
 
-def peer(rows: Rows, start: Mixture) -> float:
+def peer(rows: MixtureRows, start: DominoMixture) -> float:
     """Seconds of scikit-learn's iterations, from the same parameters."""
     model = GaussianMixture(
         COMPONENTS,
@@ -48,7 +48,7 @@ def peer(rows: Rows, start: Mixture) -> float:
     return seconds
 
 
-def ours(rows: Rows, shares: np.ndarray, variance: Variance) -> float:
+def ours(rows: MixtureRows, shares: np.ndarray, variance: Variance) -> float:
     began = time.perf_counter()
     _, values = run(rows, shares, Weights(10, 10), variance, tol=0, steps=STEPS)
     assert len(values) == STEPS

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from errata.bench import recipes
-from errata.cli.examples import EXAMPLES, Example, answer
+from errata.cli.examples import EXAMPLES, DemoExample, answer
 from errata.core import Audit, Evaluation, Overall, Slice
 
 N = 40
@@ -45,7 +45,7 @@ CASES = [
 @pytest.mark.parametrize(("slices", "sentence"), CASES)
 def test_every_planted_group_is_answered(slices: list[tuple[str, Any]], sentence: str) -> None:
     audit = audit_of(*slices)
-    example = Example(audit.evaluation, {"dogs in snow": GROUP}, "Planted: 1.")
+    example = DemoExample(audit.evaluation, {"dogs in snow": GROUP}, "Planted: 1.")
     assert answer(example, audit).splitlines() == ["Planted: 1.", f"- dogs in snow: {sentence}"]
 
 

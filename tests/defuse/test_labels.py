@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from errata.core import InputError
-from errata.defuse.labels import NONE, Agreement, Judged, Vote, judge, majority, majority_agreement
+from errata.defuse.labels import NONE, Judged, MajorityAgreement, Vote, judge, majority, majority_agreement
 from errata.defuse.regions import Regions
 
 
@@ -129,16 +129,18 @@ def test_agreement_by_hand():
     said += votes({0: [1], 1: [1]}, "r3")
     found = majority_agreement(judge(["r1", "r2", "r3"], said, shown))
     # sd of (1, .6) is .4 / sqrt 2; of (.8, .8, .4) .4 / sqrt 3; over the root of 2, of 3.
-    assert found["misclassified"] == Agreement(2, pytest.approx(0.8), pytest.approx(0.2))
-    assert found["others"] == Agreement(3, pytest.approx(2 / 3), pytest.approx(0.4 / 3))
+    assert found["misclassified"] == MajorityAgreement(2, pytest.approx(0.8), pytest.approx(0.2))
+    assert found["others"] == MajorityAgreement(3, pytest.approx(2 / 3), pytest.approx(0.4 / 3))
     squares = (1 - 0.72) ** 2 + (0.6 - 0.72) ** 2 + 2 * (0.8 - 0.72) ** 2 + (0.4 - 0.72) ** 2
-    assert found["all"] == Agreement(5, pytest.approx(0.72), pytest.approx((squares / 4 / 5) ** 0.5))
+    assert found["all"] == MajorityAgreement(5, pytest.approx(0.72), pytest.approx((squares / 4 / 5) ** 0.5))
 
 
 def test_agreement_of_little_is_not_measured():
-    assert majority_agreement([]) == {name: Agreement(0, None, None) for name in ("misclassified", "others", "all")}
+    assert majority_agreement([]) == {
+        name: MajorityAgreement(0, None, None) for name in ("misclassified", "others", "all")
+    }
     found = majority_agreement([one({0: [1, 1]}, [0])])
-    assert found["misclassified"] == Agreement(1, 1.0, None)
+    assert found["misclassified"] == MajorityAgreement(1, 1.0, None)
 
 
 # --- samples of regions ----------------------------------------------------------------------------------------

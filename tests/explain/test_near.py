@@ -8,15 +8,15 @@ import pytest
 from errata.core import Evaluation, Slice
 from errata.explain.context import Context
 from errata.explain.near import Near
-from errata.explain.view import View
+from errata.explain.view import SliceView
 
 
-def view(X: np.ndarray, inside: np.ndarray, wrong: np.ndarray, searched: np.ndarray | None = None) -> View:
+def view(X: np.ndarray, inside: np.ndarray, wrong: np.ndarray, searched: np.ndarray | None = None) -> SliceView:
     labels = np.zeros(len(X), dtype=int)
     evaluation = Evaluation(labels=labels, predictions=wrong.astype(int), representations={"seen": X})
     searched = np.zeros(len(X), dtype=bool) if searched is None else searched
     found = Slice("s1", "gmm", "", "confirmed", 0.5, {"representation": "seen"}, inside.astype(float))
-    return View(found, evaluation, inside, ~inside, searched)
+    return SliceView(found, evaluation, inside, ~inside, searched)
 
 
 def blob(apart: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ from errata.explain.context import Context
 from errata.explain.opponents import _profile
 from errata.explain.relabel import relabel_candidates
 from errata.explain.training_rows import has_influence, influence_on
-from errata.explain.view import View
+from errata.explain.view import SliceView
 from errata.inputs import HeadInfluence
 
 READS = Source(reads=frozenset({"label"}))
@@ -143,6 +143,6 @@ def test_a_random_group_is_not_called_coherent():
     ev = with_influence(rng.normal(size=(n, 6)), labels=np.zeros(n, int), predictions=rng.integers(0, 2, n))
     inside = rng.random(n) < 0.2
     searched = rng.random(n) < 0.5
-    told = Coherence.explain(View(None, ev, inside, ~inside, searched), Context(None)).to_json()
+    told = Coherence.explain(SliceView(None, ev, inside, ~inside, searched), Context(None)).to_json()
     assert told["p_value"] > 0.05
     assert told["n"] == int((inside & ~searched & ev.errors).sum())

@@ -11,7 +11,7 @@ from sklearn.mixture import GaussianMixture
 from errata.core import Evaluation, MissingInput
 from errata.slicers import make
 from errata.slicers.contract import knows_outcome
-from errata.slicers.domino.mixture import Mixture, Rows, Variance, Weights, maximise, run, sums_of
+from errata.slicers.domino.mixture import DominoMixture, MixtureRows, Variance, Weights, maximise, run, sums_of
 from errata.slicers.domino.slicer import Domino, confusion_start, principal_axes, start
 
 STARTS = ("kmeans", "confusion", "random")
@@ -37,13 +37,13 @@ def planted(seed=0, n=6000, d=40, k=2, groups=8, shuffled=False, sure=2.5):
 
 def rows_of(ev):
     X = ev.representations["e"]
-    return Rows(X - X.mean(axis=0), ev.labels, ev.probs)
+    return MixtureRows(X - X.mean(axis=0), ev.labels, ev.probs)
 
 
 def small_rows(seed, n=400, d=5, k=3):
     rng = np.random.default_rng(seed)
     Z = rng.normal(0, 2, (6, d))[rng.integers(0, 6, n)] + rng.normal(size=(n, d)) * rng.uniform(0.01, 3, d)
-    return Rows(Z - Z.mean(axis=0), rng.integers(0, k, n), softmax(2 * rng.normal(size=(n, k))))
+    return MixtureRows(Z - Z.mean(axis=0), rng.integers(0, k, n), softmax(2 * rng.normal(size=(n, k))))
 
 
 def climbs(values):
@@ -64,7 +64,7 @@ def test_the_likelihood_never_goes_down(seed, init, weights):
 @pytest.mark.parametrize("init", STARTS)
 def test_the_published_agreement_does_not_go_down_where_predictions_are_certain(init):
     rows = small_rows(0)
-    certain = Rows(rows.Z, rows.labels, np.eye(3)[rows.probs.argmax(axis=1)])
+    certain = MixtureRows(rows.Z, rows.labels, np.eye(3)[rows.probs.argmax(axis=1)])
     variance = Variance(rows.Z.var(axis=0), floor=1e-3)
     _, values = run(
         certain, start(init, certain, 12, 1e-3, 0), Weights(10, 10, "inner"), variance, tolerance=0, steps=60
@@ -180,7 +180,7 @@ def test_with_more_cells_than_components_the_largest_that_occur_are_used():
     labels = rng.integers(0, 3, 300)  # of ten classes, three occur
     probs = np.zeros((300, 10))
     probs[np.arange(300), np.where(np.arange(300) < 40, (labels + 1) % 3, labels)] = 1
-    rows = Rows(rng.normal(size=(300, 4)), labels, probs)
+    rows = MixtureRows(rng.normal(size=(300, 4)), labels, probs)
     cell = labels * 10 + probs.argmax(axis=1)
     shares = confusion_start(rows, 8, 0.0, rng)
     np.testing.assert_array_equal(shares[:, 6:], shares[:, :2])  # six cells occur; no component is given to others
@@ -310,7 +310,7 @@ def test_a_component_without_rows_is_the_whole_without_weight():
 
 def test_a_floor_holds_and_an_addition_adds():
     Z = np.array([[0.0, -1], [0, 1], [0, -1], [0, 1]])
-    rows, shares = Rows(Z, np.zeros(4, dtype=int), np.full((4, 2), 0.5)), np.ones((4, 1))
+    rows, shares = MixtureRows(Z, np.zeros(4, dtype=int), np.full((4, 2), 0.5)), np.ones((4, 1))
     assert maximise(sums_of(shares, rows), Variance(np.ones(2), floor=0.25)).variances.tolist() == [[0.25, 1.0]]
     assert maximise(sums_of(shares, rows), Variance(np.ones(2), added=0.25)).variances.tolist() == [[0.25, 1.25]]
 
@@ -330,10 +330,12 @@ def test_bad_options_are_refused():
 
 
 def test_a_mixture_in_hand_scores_an_outcome():
-    mixture = Mixture(np.zeros(1), np.zeros((1, 1)), np.ones((1, 1)), np.array([[0.25, 0.75]]), np.array([[0.5, 0.5]]))
+    mixture = DominoMixture(
+        np.zeros(1), np.zeros((1, 1)), np.ones((1, 1)), np.array([[0.25, 0.75]]), np.array([[0.5, 0.5]])
+    )
     q = np.array([[0.9, 0.1]])
     inner = mixture.outcome(np.array([1]), q, Weights(2, 3, "inner"))
     assert inner.item() == pytest.approx(2 * np.log(0.75) + 3 * np.log(0.5))
-    sharp = Mixture(np.zeros(1), np.zeros((1, 1)), np.ones((1, 1)), mixture.labels, np.array([[0.2, 0.8]]))
+    sharp = DominoMixture(np.zeros(1), np.zeros((1, 1)), np.ones((1, 1)), mixture.labels, np.array([[0.2, 0.8]]))
     crossed = sharp.outcome(np.array([0]), q, Weights(1, 10))
     assert crossed.item() == pytest.approx(np.log(0.25) + 10 * (0.9 * np.log(0.2) + 0.1 * np.log(0.8)))

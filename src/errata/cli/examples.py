@@ -37,7 +37,7 @@ BACKGROUND = {"colour": ("white", "grey"), "texture": ("plain", "speckled"), "po
 
 
 @dataclass(frozen=True, eq=False)
-class Example:
+class DemoExample:
     """A model's outcomes with the groups that it was made to fail on."""
 
     evaluation: Evaluation
@@ -46,7 +46,7 @@ class Example:
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of the methods to audit with
 
 
-def scenes(seed: int, progress: Progress) -> Example:
+def scenes(seed: int, progress: Progress) -> DemoExample:
     """Train a small network on painted scenes whose blindspots are labelled wrongly, and collect it on fresh ones."""
     torch = _require_torch()
     from ..bench.recipes import RECIPES, train
@@ -73,7 +73,7 @@ def scenes(seed: int, progress: Progress) -> Example:
     )
     planted = {_blindspot_words(spot): test.blindspot[:, b] for b, spot in enumerate(world.blindspots)}
     description = f"Planted by wrong labels in training: {len(planted)}. The audit does not know about it."
-    return Example(evaluation, planted, description)
+    return DemoExample(evaluation, planted, description)
 
 
 def _require_torch() -> ModuleType:
@@ -114,7 +114,7 @@ def _blindspot_words(spot: Mapping[str, int]) -> str:
     return ", ".join(f"{_plain(name)} {_words(name)[value]}" for name, value in spot.items())
 
 
-def digits(seed: int, progress: Progress) -> Example:
+def digits(seed: int, progress: Progress) -> DemoExample:
     """Train a small network and collect its outcomes on rows that it was not trained on."""
     from sklearn.datasets import load_digits
     from sklearn.exceptions import ConvergenceWarning
@@ -139,13 +139,13 @@ def digits(seed: int, progress: Progress) -> Example:
     few = int((rows & (digit == HIDDEN)).sum())
     description = f"Of {int(rows.sum())} training rows, {few} had the digit {HIDDEN}. The audit does not know about it."
     options = {"spotlight": {"size": 0.05}}  # of some 1,350 test rows half are searched: 2% would be 13
-    return Example(evaluation, {f"digit {HIDDEN}": digit[test] == HIDDEN}, description, options)
+    return DemoExample(evaluation, {f"digit {HIDDEN}": digit[test] == HIDDEN}, description, options)
 
 
-EXAMPLES: dict[str, Callable[[int, Progress], Example]] = {"scenes": scenes, "digits": digits}
+EXAMPLES: dict[str, Callable[[int, Progress], DemoExample]] = {"scenes": scenes, "digits": digits}
 
 
-def answer(example: Example, audit: Audit) -> str:
+def answer(example: DemoExample, audit: Audit) -> str:
     """Return which planted groups were found and confirmed, and by which method, counted on held-out rows."""
     lines = [example.description]
     for name, group in example.planted.items():

@@ -120,7 +120,7 @@ def identify(
         raise InputError(f"`q`, `cap` and `most` must be at least 1; got {q}, {cap}, {most}")
     where = device_of(classifier.model) if device is None else device  # decoded images go from one to the other
     with on_device(vae, where), on_device(classifier.model, device), evaluating(vae), evaluating(classifier.model):
-        search = _Search(vae, classifier, noise or Noise(), q, cap, seed, at_once)
+        search = _MistakeSearch(vae, classifier, noise or Noise(), q, cap, seed, at_once)
         sample = _RandomSample(most)
         for rows, columns in search.over(images, labels):
             sample.add(columns)
@@ -137,7 +137,7 @@ def identify(
 
 
 @dataclass(eq=False)
-class _Search:
+class _MistakeSearch:
     vae: Vae
     classifier: Classifier
     noise: Noise

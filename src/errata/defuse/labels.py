@@ -115,7 +115,7 @@ def majority(labels: Iterable[int]) -> int | None:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class MajorityAgreement:
     """The mean share of people who gave a sample's majority label, with its standard error (Defuse, figure 7)."""
 
     samples: int  # that several people labelled
@@ -123,7 +123,7 @@ class Agreement:
     error: float | None
 
 
-def majority_agreement(judged: Iterable[Judged]) -> dict[str, Agreement]:
+def majority_agreement(judged: Iterable[Judged]) -> dict[str, MajorityAgreement]:
     """Agreement on samples of misclassified regions, of the others, and of all; samples of one person do not count."""
     shares: dict[str, list[float]] = {"misclassified": [], "others": [], "all": []}
     for region in judged:
@@ -133,7 +133,7 @@ def majority_agreement(judged: Iterable[Judged]) -> dict[str, Agreement]:
     return {name: _mean_and_error(np.array(values)) for name, values in shares.items()}
 
 
-def _mean_and_error(shares: Array) -> Agreement:
+def _mean_and_error(shares: Array) -> MajorityAgreement:
     n = len(shares)
     mean = None
     error = None
@@ -141,4 +141,4 @@ def _mean_and_error(shares: Array) -> Agreement:
         mean = float(shares.mean())
     if n > 1:
         error = float(shares.std(ddof=1) / np.sqrt(n))
-    return Agreement(n, mean, error)
+    return MajorityAgreement(n, mean, error)

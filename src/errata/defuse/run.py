@@ -45,7 +45,7 @@ class Defused:
 
 
 @dataclass(frozen=True, eq=False)
-class _Search:
+class _SearchResult:
     """The result of the first half of a run."""
 
     vae: Vae
@@ -121,12 +121,12 @@ def defuse(
         if oracle is not None:
             words += "; remove `votes.json` to ask the oracle again"
         return _end(job, "nothing to correct", words, regions=regions, judged=judged)
-    return _correct(job, _Search(vae, mistakes, regions, samples, judged), validation, test, oracle)
+    return _correct(job, _SearchResult(vae, mistakes, regions, samples, judged), validation, test, oracle)
 
 
 def _correct(
     job: Job,
-    result: _Search,
+    result: _SearchResult,
     validation: LabelledImages | None,
     test: LabelledImages | None,
     oracle: Oracle | None,
@@ -164,7 +164,7 @@ def _fingerprint(labelled: LabelledImages | None) -> str | None:
     return search.data_fingerprint(*search.check_labelled("rows", labelled))
 
 
-def _corrected(job: Job, result: _Search, count: int) -> Defused:
+def _corrected(job: Job, result: _SearchResult, count: int) -> Defused:
     """The end of a run with the correction of its folder, of so many regions."""
     content = job.run.read("correction")
     words = f"{count} of {len(result.judged)} regions are misclassified, and corrected"

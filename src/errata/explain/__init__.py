@@ -33,14 +33,14 @@ from .relabel import Relabel, relabel_candidates
 from .sizes import Sizes
 from .tokens import Tokens
 from .training_rows import has_influence
-from .view import View, view_of
+from .view import SliceView, view_of
 
 __all__ = [
     "EXPLANATIONS",
     "AuditExplanation",
     "Context",
     "SliceExplanation",
-    "View",
+    "SliceView",
     "caption_candidates",
     "draw_features",
     "draw_map",
@@ -114,7 +114,7 @@ def explain(
     return _explain_whole(replace(audit, slices=_with_unique_names(slices)), context, kinds)
 
 
-def _explain_slice(view: View, context: Context, kinds: Iterable[type[Explanation]]) -> Slice:
+def _explain_slice(view: SliceView, context: Context, kinds: Iterable[type[Explanation]]) -> Slice:
     """The slice with its explanations; one made before is replaced."""
     for kind in kinds:
         if not issubclass(kind, SliceExplanation) or not context.has(view.evaluation, kind.needs):

@@ -22,7 +22,7 @@ from .context import Context
 from .descriptions import Retrieval, retrieve, unit_products
 from .kinds import SliceExplanation
 from .tokens import WORD
-from .view import MEASURED_ON, Match, Outcome, View, measure_match, measure_outcome
+from .view import MEASURED_ON, Match, Outcome, SliceView, measure_match, measure_outcome
 
 MOST = 5  # on each side
 ACROSS = 0.6  # of the way to another class's reference: halfway would leave out half of what names no class at all
@@ -114,7 +114,7 @@ class DirectionCaptions(SliceExplanation):
     measured_on: str
 
     @classmethod
-    def explain(cls, view: View, context: Context) -> DirectionCaptions | None:
+    def explain(cls, view: SliceView, context: Context) -> DirectionCaptions | None:
         """None where the slice is no direction in the space that the texts lie in."""
         rule = view.slice.rule
         assert context.texts is not None
@@ -138,7 +138,9 @@ def caption_scores(texts: Array, reference: Array, direction: Direction, way: Wa
     return unit(beyond / direction.scale) @ direction.normal
 
 
-def caption_slice(view: View, captions: Captions, direction: Direction, way: Way = "difference") -> DirectionCaptions:
+def caption_slice(
+    view: SliceView, captions: Captions, direction: Direction, way: Way = "difference"
+) -> DirectionCaptions:
     """The hardest and the easiest captions of a slice's class that do not name another class."""
     evaluation = view.evaluation
     own = int(next(iter(view.slice.rule["scope"].values())))
@@ -187,7 +189,7 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word.removesuffix("s") for word in re.findall(WORD, text.lower()))
 
 
-def _references(captions: Captions, texts: Array, named: Sequence[set[int]], view: View) -> References:
+def _references(captions: Captions, texts: Array, named: Sequence[set[int]], view: SliceView) -> References:
     """The captions that are references; else the mean of those that name a class and no other, else of all."""
     if captions.references is not None and not view.slice.task:  # a label of many has no such list
         every = list(captions.texts)
@@ -216,7 +218,9 @@ def _across(texts: Array, references: Array, own: int) -> Array:
     return crossed
 
 
-def _caption_rows(view: View, captions: Captions, texts: Array, scores: Array, side: str) -> tuple[CaptionRow, ...]:
+def _caption_rows(
+    view: SliceView, captions: Captions, texts: Array, scores: Array, side: str
+) -> tuple[CaptionRow, ...]:
     """The captions farthest on one side, each with how well it retrieves the slice, and how often its rows fail."""
     sign = -1 if side == "hard" else 1
     order = np.argsort(-sign * scores, kind="stable")  # of equal ones the first first
@@ -235,7 +239,7 @@ def _caption_rows(view: View, captions: Captions, texts: Array, scores: Array, s
     )
 
 
-def _matches(view: View, cosines: Array, side: str) -> CaptionMatches:
+def _matches(view: SliceView, cosines: Array, side: str) -> CaptionMatches:
     """Rows of the class nearest to a caption: search rows decide how near, held-out rows say what happened."""
     assert view.evaluation.errors is not None
     among = view.searched & (view.inside | view.rest)

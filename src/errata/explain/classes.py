@@ -13,7 +13,7 @@ from .context import Context
 from .encode import Column
 from .kinds import SliceExplanation
 from .profile import ColumnProfile, profile_column
-from .view import MEASURED_ON, View
+from .view import MEASURED_ON, SliceView
 
 MOST_PAIRS = 5
 
@@ -41,7 +41,7 @@ class Classes(SliceExplanation):
     confused: tuple[ConfusedPair, ...]
 
     @classmethod
-    def explain(cls, view: View, context: Context) -> Self | None:
+    def explain(cls, view: SliceView, context: Context) -> Self | None:
         """None where there are neither labels nor predictions."""
         columns = context.class_columns[view.slice.task]
         if not columns:
@@ -53,7 +53,7 @@ class Classes(SliceExplanation):
         return cls(view.chosen_on, MEASURED_ON, profiles.get("labels"), profiles.get("predictions"), confused)
 
 
-def _confused_pairs(view: View, labels: Column, predictions: Column, errors: Array) -> tuple[ConfusedPair, ...]:
+def _confused_pairs(view: SliceView, labels: Column, predictions: Column, errors: Array) -> tuple[ConfusedPair, ...]:
     """The most frequent (label, prediction) among wrong members, chosen on searched rows and counted on the others."""
     width = len(predictions.values)
     pairs = labels.codes * width + predictions.codes

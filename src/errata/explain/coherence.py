@@ -13,7 +13,7 @@ from .context import Context
 from .examples import Example, example
 from .kinds import SliceExplanation
 from .training_rows import REPRESENTATION
-from .view import MEASURED_ON, View
+from .view import MEASURED_ON, SliceView
 
 CENTRAL = 4
 DRAWS = 200  # random groups that a slice's coherence is compared with
@@ -37,7 +37,7 @@ class Coherence(SliceExplanation):
     central: tuple[Example, ...]  # the members nearest to the mean
 
     @classmethod
-    def explain(cls, view: View, context: Context) -> Coherence | None:
+    def explain(cls, view: SliceView, context: Context) -> Coherence | None:
         """None without influence embeddings."""
         evaluation = view.evaluation
         if REPRESENTATION not in evaluation.representations:
@@ -91,7 +91,7 @@ def _mean_cosine(U: Array) -> float:
     return float((total @ total - (U * U).sum()) / (m * (m - 1)))
 
 
-def _central(E: Matrix, view: View) -> Array:
+def _central(E: Matrix, view: SliceView) -> Array:
     """The members nearest the mean of those that were searched, among the others where there are any."""
     searched = np.flatnonzero(view.inside & view.chosen)
     members = np.flatnonzero(view.inside & view.measured)

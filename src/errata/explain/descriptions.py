@@ -18,7 +18,7 @@ from ..core.membership import threshold
 from ..core.record import FLAT, OMIT_NONE, Record, json_key
 from .context import Context
 from .kinds import SliceExplanation
-from .view import MEASURED_ON, View
+from .view import MEASURED_ON, SliceView
 
 MOST = 10
 
@@ -60,7 +60,7 @@ class Descriptions(SliceExplanation):
     class_name: str | None = field(default=None, metadata={**json_key("class"), **OMIT_NONE})
 
     @classmethod
-    def explain(cls, view: View, context: Context) -> Descriptions:
+    def explain(cls, view: SliceView, context: Context) -> Descriptions:
         """The texts that tell a slice of an audit from its class."""
         evaluation = view.evaluation
         captions = context.texts

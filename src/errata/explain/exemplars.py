@@ -11,7 +11,7 @@ from ..core import Array
 from .context import Context
 from .examples import PickedGroup, find_group, highest, picked_group
 from .kinds import SliceExplanation
-from .view import View
+from .view import SliceView
 
 SHOWN = 12
 WORST = 4
@@ -28,7 +28,7 @@ class Exemplars(SliceExplanation):
     groups: tuple[PickedGroup, ...]
 
     @classmethod
-    def explain(cls, view: View, context: Context) -> Self:
+    def explain(cls, view: SliceView, context: Context) -> Self:
         """Groups of held-out rows; of all rows where the slice has no held-out member."""
         held_out = bool((view.inside & view.measured).any())
         pool = view.measured if held_out else np.ones_like(view.measured)
@@ -50,7 +50,7 @@ class Exemplars(SliceExplanation):
         return find_group(self.groups, which)
 
 
-def _worst_members(view: View, pool: Array) -> list[PickedGroup]:
+def _worst_members(view: SliceView, pool: Array) -> list[PickedGroup]:
     """Members that are wrong, by loss: the far end of the slice, not its middle."""
     errors = view.evaluation.errors
     losses = view.evaluation.losses
@@ -61,7 +61,7 @@ def _worst_members(view: View, pool: Array) -> list[PickedGroup]:
     return [picked_group("worst members", view.evaluation, top, ["loss"] * len(top), len(wrong))]
 
 
-def _members(view: View, members: Array, seed: int) -> PickedGroup:
+def _members(view: SliceView, members: Array, seed: int) -> PickedGroup:
     """Half by weight, half at random, and how each came in; all at random where weights do not differ."""
     rng = np.random.default_rng([seed, 1])
     weights = view.slice.weights

@@ -10,7 +10,7 @@ import numpy as np
 from .context import Context
 from .examples import PickedGroup, find_group, highest, picked_group
 from .kinds import SliceExplanation
-from .view import View
+from .view import SliceView
 
 SHOWN = 6  # on each side
 
@@ -25,7 +25,7 @@ class Extremes(SliceExplanation):
     groups: tuple[PickedGroup, ...]
 
     @classmethod
-    def explain(cls, view: View, context: Context) -> Self | None:
+    def explain(cls, view: SliceView, context: Context) -> Self | None:
         """Weights fall from hard to easy within the class; None of a slice that is no direction."""
         if view.slice.rule.get("kind") != "direction":
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from ..core import Audit, Explanation
-from .view import View
+from .view import SliceView
 
 if TYPE_CHECKING:
     from .context import Context
@@ -18,7 +18,7 @@ class SliceExplanation(Explanation):
     """Attributes of the slice's evaluation or of the context, such as "errors" or "texts", that must be there."""
 
     @classmethod
-    def explain(cls, view: View, context: Context) -> Explanation | None:
+    def explain(cls, view: SliceView, context: Context) -> Explanation | None:
         """The explanation of one slice; None where there is nothing to say."""
         raise NotImplementedError(f"{cls.__name__} has no `explain`")
 

@@ -10,7 +10,7 @@ from .context import Context
 from .encode import Column, Skipped
 from .kinds import SliceExplanation
 from .profile import ColumnProfile, largest_difference, profile_column
-from .view import MEASURED_ON, View
+from .view import MEASURED_ON, SliceView
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Metadata(SliceExplanation):
     skipped: tuple[SkippedColumn, ...]
 
     @classmethod
-    def explain(cls, view: View, context: Context) -> Self:
+    def explain(cls, view: SliceView, context: Context) -> Self:
         """Every column against the rest."""
         profiles = [profile_column(view, column) for column in context.columns if isinstance(column, Column)]
         profiles.sort(key=largest_difference, reverse=True)

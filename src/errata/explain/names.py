@@ -16,7 +16,7 @@ from .encode import Column
 from .kinds import SliceExplanation
 from .metadata import Metadata
 from .tokens import Tokens
-from .view import MEASURED_ON, Match, View, measure_match, separation
+from .view import MEASURED_ON, Match, SliceView, measure_match, separation
 
 LEAST_SHARE = 0.5  # of the members: a name that fits fewer misleads
 LEAST_POINTS = 0.2  # above the rest: a name that fits everything says nothing
@@ -38,7 +38,7 @@ class Name(SliceExplanation):
     match: Match | None = field(default=None, metadata=FLAT)  # None where no candidate fits
 
     @classmethod
-    def explain(cls, view: View, context: Context) -> Name:
+    def explain(cls, view: SliceView, context: Context) -> Name:
         """The candidate that sets the members apart most; the method and its number where none does."""
         candidate = best_candidate(view, candidates(view, context))
         scope = _scope(view)
@@ -57,7 +57,7 @@ class NameCandidate:
     matches: Array  # (n,) bool
 
 
-def best_candidate(view: View, options: Sequence[NameCandidate]) -> NameCandidate | None:
+def best_candidate(view: SliceView, options: Sequence[NameCandidate]) -> NameCandidate | None:
     """The candidate that sets the members apart most, in points of rows; None where none does."""
     strongest = None
     best = LEAST_POINTS
@@ -70,12 +70,12 @@ def best_candidate(view: View, options: Sequence[NameCandidate]) -> NameCandidat
     return strongest
 
 
-def candidates(view: View, context: Context) -> list[NameCandidate]:
+def candidates(view: SliceView, context: Context) -> list[NameCandidate]:
     """All names that the earlier explanations of a slice suggest; the earlier wins a tie."""
     return [*_class_names(view, context), *_metadata_names(view, context), *_word_names(view, context)]
 
 
-def _class_names(view: View, context: Context) -> list[NameCandidate]:
+def _class_names(view: SliceView, context: Context) -> list[NameCandidate]:
     """The label and the prediction that the slice differs in most."""
     classes = view.explanation(Classes)
     if classes is None:
@@ -99,7 +99,7 @@ def class_words(word: str, value: str | None) -> str:
     return str(value) if named and word == "label" else f"{word} {value}"
 
 
-def _taken_for(view: View, predictions: Column | None, matches: Array) -> str:
+def _taken_for(view: SliceView, predictions: Column | None, matches: Array) -> str:
     """ ", mostly taken for 1", where half the errors of the label's chosen members go one way."""
     errors = view.evaluation.errors
     if errors is None or predictions is None:
@@ -111,7 +111,7 @@ def _taken_for(view: View, predictions: Column | None, matches: Array) -> str:
     return f", mostly taken for {predictions.values[int(counts.argmax())]}"
 
 
-def _metadata_names(view: View, context: Context) -> list[NameCandidate]:
+def _metadata_names(view: SliceView, context: Context) -> list[NameCandidate]:
     """The value of each column that the slice has most more of."""
     metadata = view.explanation(Metadata)
     if metadata is None:
@@ -129,7 +129,7 @@ def _metadata_names(view: View, context: Context) -> list[NameCandidate]:
     return names
 
 
-def _word_names(view: View, context: Context) -> list[NameCandidate]:
+def _word_names(view: SliceView, context: Context) -> list[NameCandidate]:
     """The words that the slice has most more of, as one name."""
     tokens = view.explanation(Tokens)
     if tokens is None or context.words is None or not tokens.rows:
@@ -138,7 +138,7 @@ def _word_names(view: View, context: Context) -> list[NameCandidate]:
     return [NameCandidate(", ".join(top), "tokens", context.words.with_any(top))]
 
 
-def _scope(view: View) -> list[str]:
+def _scope(view: SliceView) -> list[str]:
     """What the rule is limited to belongs to the name."""
     scope: Mapping[str, Any] = view.slice.rule.get("scope") or {}
     return [_scope_words(view.evaluation, key, value) for key, value in scope.items()]

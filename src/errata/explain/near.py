@@ -16,7 +16,7 @@ from ..core.record import json_key
 from .context import Context
 from .examples import Example, example
 from .kinds import SliceExplanation
-from .view import MEASURED_ON, View
+from .view import MEASURED_ON, SliceView
 
 SHOWN = 6
 NEIGHBOURS = 10
@@ -39,7 +39,7 @@ class Near(SliceExplanation):
     rows: tuple[Example, ...]  # the nearest of them
 
     @classmethod
-    def explain(cls, view: View, context: Context) -> Self:
+    def explain(cls, view: SliceView, context: Context) -> Self:
         """On held-out rows, in the representation that the slice was found in."""
         name = _representation(view)
         X = view.evaluation.representations[name]
@@ -62,7 +62,7 @@ class Near(SliceExplanation):
         return cls(view.chosen_on, MEASURED_ON, name, coherence, len(order), examples)
 
 
-def _representation(view: View) -> str:
+def _representation(view: SliceView) -> str:
     named = view.slice.rule.get("representation")
     representations = view.evaluation.representations
     return str(named) if named in representations else next(iter(representations))

@@ -14,7 +14,7 @@ from ..core.record import Record, json_key
 from .context import Context
 from .kinds import SliceExplanation
 from .training_rows import REPRESENTATION, TrainingRow, has_influence, influence_on, training_fields
-from .view import MEASURED_ON, View
+from .view import MEASURED_ON, SliceView
 
 SHOWN = 8
 PROFILED = 50  # opponents whose labels and metadata are counted
@@ -57,7 +57,7 @@ class Opponents(SliceExplanation):
     profile: tuple[OpponentShare, ...]
 
     @classmethod
-    def explain(cls, view: View, context: Context) -> Opponents:
+    def explain(cls, view: SliceView, context: Context) -> Opponents:
         """Chosen for members that were searched, measured on the others."""
         train = context.train
         assert train is not None

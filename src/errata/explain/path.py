@@ -21,7 +21,7 @@ from .context import Context
 from .examples import Example, ExampleGroup, ValuedExample, example, example_fields
 from .kinds import SliceExplanation
 from .tree import Tree, read_tree
-from .view import View
+from .view import SliceView
 
 ACTIVATING = 6  # as in the paper's figures
 SHOWN = 6
@@ -92,7 +92,7 @@ class TreePath(SliceExplanation):
     groups: tuple[ExampleGroup, ...]  # "failures", "right in the leaf", "right beside it"
 
     @classmethod
-    def explain(cls, view: View, context: Context) -> TreePath | None:
+    def explain(cls, view: SliceView, context: Context) -> TreePath | None:
         """None of a slice that is no path."""
         rule = path_rule(view.slice.rule)
         if rule is None:

@@ -9,7 +9,7 @@ import numpy as np
 from ..core import Array
 from ..core.record import FLAT, Record, json_key
 from .encode import Column
-from .view import Outcome, View, ratio
+from .view import Outcome, SliceView, ratio
 
 MOST_VALUES = 12  # shown of one column
 
@@ -47,7 +47,7 @@ class ColumnProfile(Record):
     left_out: int  # values beyond those shown
 
 
-def profile_column(view: View, column: Column) -> ColumnProfile:
+def profile_column(view: SliceView, column: Column) -> ColumnProfile:
     """One column: its values in the order of their difference on chosen rows, measured on the others."""
     inside = count_values(column, view.inside & view.chosen)
     outside = count_values(column, view.rest & view.chosen)
@@ -62,7 +62,7 @@ def profile_column(view: View, column: Column) -> ColumnProfile:
     return ColumnProfile(column.name, column.kind, tuple(present[:MOST_VALUES]), left_out)
 
 
-def _value_rows(view: View, column: Column, share: Array, other: Array) -> list[ValueRow]:
+def _value_rows(view: SliceView, column: Column, share: Array, other: Array) -> list[ValueRow]:
     """One row a value; share and other: (values,) of members and of the rest, on the rows that choose."""
     members = view.inside & view.measured
     rest = view.rest & view.measured
@@ -92,7 +92,7 @@ def _lift(k: int, n: int, rest_k: int, rest_n: int) -> float | None:
     return None if n == 0 or rest_k == 0 else float((k / n) / (rest_k / rest_n))
 
 
-def _outcomes(view: View, column: Column, rows: Array) -> list[Outcome]:
+def _outcomes(view: SliceView, column: Column, rows: Array) -> list[Outcome]:
     """`measure_outcome` for every value of a column at once."""
     n = count_values(column, rows)
     errors: list[int | None] = [None] * len(n)

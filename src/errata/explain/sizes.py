@@ -10,7 +10,7 @@ from ..core import Array, Audit
 from ..core.record import FLAT, Record
 from .context import Context
 from .kinds import AuditExplanation
-from .view import MEASURED_ON, View, view_of
+from .view import MEASURED_ON, SliceView, view_of
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Sizes(AuditExplanation):
         return tuple(plots)
 
 
-def _sizes(views: list[View], losses: Array, clusters: Array | None) -> Sizes:
+def _sizes(views: list[SliceView], losses: Array, clusters: Array | None) -> Sizes:
     rows = views[0].measured
     cluster_points = []
     if clusters is not None:
@@ -78,7 +78,7 @@ def _sizes(views: list[View], losses: Array, clusters: Array | None) -> Sizes:
     )
 
 
-def _slice_point(view: View, losses: Array) -> SlicePoint:
+def _slice_point(view: SliceView, losses: Array) -> SlicePoint:
     slice_ = view.slice
     return SlicePoint(slice_.id, slice_.name, slice_.side, slice_.verdict, _point(losses, view.inside, view.measured))
 

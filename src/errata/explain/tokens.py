@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from ..core import Array, Media
 from ..core.record import FLAT, Record, json_key
 from .kinds import SliceExplanation
-from .view import MEASURED_ON, Match, View, measure_match, ratio
+from .view import MEASURED_ON, Match, SliceView, measure_match, ratio
 
 if TYPE_CHECKING:
     from .context import Context
@@ -98,7 +98,7 @@ class Tokens(SliceExplanation):
     length: Lengths
 
     @classmethod
-    def explain(cls, view: View, context: Context) -> Self:
+    def explain(cls, view: SliceView, context: Context) -> Self:
         """The words chosen on searched rows, measured on the others."""
         words = context.words
         assert words is not None
@@ -128,7 +128,7 @@ def _sums(words: Words, rows: Array) -> Array:
     return sums
 
 
-def _choose(view: View, words: Words, counts: Array, relative: Array) -> list[int]:
+def _choose(view: SliceView, words: Words, counts: Array, relative: Array) -> list[int]:
     """The words with the largest relative frequency; of equal ones the more frequent, then the alphabet."""
     in_rows = np.asarray((words.counts[np.flatnonzero(view.inside & view.chosen)] > 0).sum(axis=0)).ravel()
     candidates = np.flatnonzero((counts >= FEWEST) & (in_rows >= FEWEST_ROWS) & (relative > 1))
@@ -136,7 +136,7 @@ def _choose(view: View, words: Words, counts: Array, relative: Array) -> list[in
     return [int(j) for j in candidates[order][:MOST]]
 
 
-def _lengths(view: View, words: Words) -> Lengths:
+def _lengths(view: SliceView, words: Words) -> Lengths:
     members = view.inside & view.measured
     rest = view.rest & view.measured
     n = int(np.count_nonzero(members))

@@ -20,7 +20,7 @@ E = TypeVar("E", bound=Explanation)
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class SliceView:
     """Everything is chosen on `chosen` rows and measured on `measured` rows."""
 
     slice: Slice
@@ -52,13 +52,13 @@ class View:
         return explanation if isinstance(explanation, kind) else None
 
 
-def view_of(audit: Audit, slice_: Slice, tasks: Mapping[str, Evaluation]) -> View:
+def view_of(audit: Audit, slice_: Slice, tasks: Mapping[str, Evaluation]) -> SliceView:
     """The view of one slice; in the reverse half of a cross-fit the two kinds of rows change places."""
     evaluation = tasks[slice_.task]
     within = rows_in_scope(evaluation, slice_.rule.get("scope"))
     searched = audit.discover if slice_.confirmed_on == "confirm" else ~audit.discover
     inside = slice_.members & within
-    return View(slice_, evaluation, inside, within & ~inside, searched)
+    return SliceView(slice_, evaluation, inside, within & ~inside, searched)
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def measure_outcome(evaluation: Evaluation, rows: Array) -> Outcome:
     return Outcome(n, errors, error_rate, mean_loss)
 
 
-def measure_match(view: View, matches: Array) -> Match:
+def measure_match(view: SliceView, matches: Array) -> Match:
     """How well `matches` ((n,) bool) describes the slice, on held-out rows."""
     members = view.inside & view.measured
     matched = matches & (view.inside | view.rest) & view.measured
@@ -111,7 +111,7 @@ def ratio(k: float, n: float) -> float | None:
     return float(k) / float(n) if n else None
 
 
-def separation(view: View, matches: Array) -> tuple[float, float]:
+def separation(view: SliceView, matches: Array) -> tuple[float, float]:
     """On chosen rows: the share of members that match, and how much larger it is than the rest's."""
     members = view.inside & view.chosen
     rest = view.rest & view.chosen

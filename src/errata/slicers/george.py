@@ -50,7 +50,7 @@ class ClassClusters:
 
 
 @dataclass(frozen=True)
-class Advanced:
+class GeorgeAdvanced:
     """Options of `george` that are rarely set.
 
     Parameters
@@ -146,7 +146,7 @@ class George(BaseSlicer):
         "pieces": AT_LEAST_ONE,
         "silhouette_rows": Interval(10),
     }
-    advanced_type: ClassVar = Advanced
+    advanced_type: ClassVar = GeorgeAdvanced
     renamed: ClassVar = {
         "dims": "axes",
         "within": "scope",
@@ -211,8 +211,8 @@ class George(BaseSlicer):
         return frozenset({"label"}) if self.scope == "label" else frozenset()
 
     @property
-    def _rare(self) -> Advanced:
-        return Advanced(**(self.advanced or {}))
+    def _rare(self) -> GeorgeAdvanced:
+        return GeorgeAdvanced(**(self.advanced or {}))
 
     # --- learning --------------------------------------------------------------------------------------------
 

@@ -45,7 +45,7 @@ class Auditor:
 
 
 @dataclass(frozen=True)
-class Advanced:
+class MultiaccuracyAdvanced:
     """Options of `multiaccuracy` that are rarely set.
 
     Parameters
@@ -118,7 +118,7 @@ class Multiaccuracy(BaseSlicer):
         "step": NOT_NEGATIVE,
         "share": Interval(0, 1, excluded="both"),
     }
-    advanced_type: ClassVar = Advanced
+    advanced_type: ClassVar = MultiaccuracyAdvanced
     renamed: ClassVar = {"rounds": "slices", "reduce": "axes"}
     learnt: ClassVar[tuple[str, ...]] = (
         "centre_",
@@ -168,8 +168,8 @@ class Multiaccuracy(BaseSlicer):
         return frozenset({"prediction"})
 
     @property
-    def _rare(self) -> Advanced:
-        return Advanced(**(self.advanced or {}))
+    def _rare(self) -> MultiaccuracyAdvanced:
+        return MultiaccuracyAdvanced(**(self.advanced or {}))
 
     # --- learning --------------------------------------------------------------------------------------------
 

@@ -42,7 +42,7 @@ class Reducer(Protocol):
 
 
 @dataclass(frozen=True)
-class Advanced:
+class PlanespotAdvanced:
     """Options of `planespot` that are rarely set.
 
     Parameters
@@ -107,7 +107,7 @@ class Planespot(BaseSlicer):
         "max_components": Interval("min_components"),
         "stride": AT_LEAST_ONE,
     }
-    advanced_type: ClassVar = Advanced
+    advanced_type: ClassVar = PlanespotAdvanced
     renamed: ClassVar = {
         "dims": "axes",
         "count": "slices",
@@ -165,8 +165,8 @@ class Planespot(BaseSlicer):
         return frozenset({"prediction"})
 
     @property
-    def _rare(self) -> Advanced:
-        return Advanced(**(self.advanced or {}))
+    def _rare(self) -> PlanespotAdvanced:
+        return PlanespotAdvanced(**(self.advanced or {}))
 
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
         assert evaluation.probs is not None

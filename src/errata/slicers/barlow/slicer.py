@@ -20,7 +20,7 @@ from ...core.errors import unknown
 from ...core.leaves import PAIR, Leaves, count_leaves, group_mask
 from ..contract import BaseSlicer, check_columns
 from ..options import AT_LEAST_ONE, Interval
-from .tree import Tree, grow, join, neighbour_information, threshold_information
+from .tree import DecisionTree, grow, join, neighbour_information, threshold_information
 
 ALL = "all"
 LABEL = "label"
@@ -48,7 +48,7 @@ class GroupLeaves:
 
 
 @dataclass(frozen=True)
-class Advanced:
+class BarlowAdvanced:
     """Options of `barlow` that are rarely set.
 
     Parameters
@@ -111,7 +111,7 @@ class Barlow(BaseSlicer):
         "min_rows": AT_LEAST_ONE,
         "pairs": AT_LEAST_ONE,
     }
-    advanced_type: ClassVar = Advanced
+    advanced_type: ClassVar = BarlowAdvanced
     renamed: ClassVar = {"group": "scope", "count": "slices", "least": "advanced.min_rows"}
     learnt: ClassVar[tuple[str, ...]] = (
         "width_",
@@ -160,8 +160,8 @@ class Barlow(BaseSlicer):
         return frozenset(READS.get(self.scope, ()))
 
     @property
-    def _rare(self) -> Advanced:
-        return Advanced(**(self.advanced or {}))
+    def _rare(self) -> BarlowAdvanced:
+        return BarlowAdvanced(**(self.advanced or {}))
 
     # --- learning --------------------------------------------------------------------------------------------
 
@@ -216,7 +216,7 @@ class Barlow(BaseSlicer):
         listed: list[Any] = values.tolist()
         return listed
 
-    def _tree(self, X: Array, failed: Array) -> Tree:
+    def _tree(self, X: Array, failed: Array) -> DecisionTree:
         """Of one group. Without failures, or with nothing else, it is a single leaf."""
         rare = self._rare
         if X.dtype.kind != "f":
@@ -261,9 +261,9 @@ class Barlow(BaseSlicer):
             "searched": searched.numbers(leaf),
         }
 
-    def _tree_of(self, g: int) -> Tree:
+    def _tree_of(self, g: int) -> DecisionTree:
         nodes = slice(int(self.starts_[g]), int(self.starts_[g + 1]))
-        return Tree(self.features_[nodes], self.cuts_[nodes], self.lefts_[nodes], self.rights_[nodes])
+        return DecisionTree(self.features_[nodes], self.cuts_[nodes], self.lefts_[nodes], self.rights_[nodes])
 
     # --- new rows --------------------------------------------------------------------------------------------
 

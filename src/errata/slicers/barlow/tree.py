@@ -115,7 +115,7 @@ def neighbour_information(X: Array, failed: Array, seed: int) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class DecisionTree:
     """Nodes in the order in which they were split, the root first. Leaves are numbered in that order, from 0."""
 
     features: Array  # (m,) column of the representation; LEAF for a leaf
@@ -167,7 +167,7 @@ class Tree:
         return list(tightest.values())
 
 
-def grow(X: Array, failed: Array, columns: Array, depth: int, weight: float = 1.0, least: int = 1) -> Tree:
+def grow(X: Array, failed: Array, columns: Array, depth: int, weight: float = 1.0, least: int = 1) -> DecisionTree:
     """The tree that takes the most informative split of `columns` at every node; the earlier column wins a tie."""
     nodes: list[list[float]] = []
 
@@ -189,15 +189,15 @@ def grow(X: Array, failed: Array, columns: Array, depth: int, weight: float = 1.
 
     split(np.arange(len(X)), depth)
     features, cuts, lefts, rights = np.array(nodes, dtype=np.float64).T
-    return Tree(features.astype(np.int64), cuts, lefts.astype(np.int64), rights.astype(np.int64))
+    return DecisionTree(features.astype(np.int64), cuts, lefts.astype(np.int64), rights.astype(np.int64))
 
 
-def join(trees: Sequence[Tree]) -> tuple[Array, Tree]:
+def join(trees: Sequence[DecisionTree]) -> tuple[Array, DecisionTree]:
     """(g + 1,) where the nodes of each tree begin, and all of them in one row, numbered as before."""
     starts = np.cumsum([0, *(len(tree.features) for tree in trees)])
     whole = np.empty(0, dtype=np.int64)  # where there is no tree at all
     real = np.empty(0)
-    return starts, Tree(
+    return starts, DecisionTree(
         np.concatenate([whole, *(tree.features for tree in trees)]),
         np.concatenate([real, *(tree.cuts for tree in trees)]),
         np.concatenate([whole, *(tree.lefts for tree in trees)]),

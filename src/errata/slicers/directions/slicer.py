@@ -31,7 +31,7 @@ BOUNDARY = 0.5  # the weight of a row on the SVM's boundary
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class ClassBatch:
     """Classes of about one size, padded to the largest.
 
     Parameters
@@ -53,7 +53,7 @@ class Batch:
 
 
 @dataclass(frozen=True, eq=False)
-class Direction:
+class FittedDirection:
     """One direction, before the surest are chosen.
 
     Parameters
@@ -78,7 +78,7 @@ class Direction:
 
 
 @dataclass(frozen=True)
-class Advanced:
+class DirectionsAdvanced:
     """Options of `directions` that are rarely set.
 
     Parameters
@@ -154,7 +154,7 @@ class Directions(BaseSlicer):
         "C_values": AT_LEAST_ONE,
         "max_rows": Interval(10),
     }
-    advanced_type: ClassVar = Advanced
+    advanced_type: ClassVar = DirectionsAdvanced
     renamed: ClassVar = {
         "within": "scope",
         "count": "per_class",
@@ -198,8 +198,8 @@ class Directions(BaseSlicer):
         return frozenset({self.scope})
 
     @property
-    def _rare(self) -> Advanced:
-        return Advanced(**(self.advanced or {}))
+    def _rare(self) -> DirectionsAdvanced:
+        return DirectionsAdvanced(**(self.advanced or {}))
 
     # --- learning --------------------------------------------------------------------------------------------
 
@@ -213,7 +213,7 @@ class Directions(BaseSlicer):
         X = self.matrix(evaluation)
         rng = np.random.default_rng(self.seed)
         check_columns(X, len(self.centre_), "method `directions`")
-        directions: list[Direction] = []
+        directions: list[FittedDirection] = []
         done = 0
         for batch in self._batches(evaluation, rng, X.shape[1]):
             directions += self._directions(batch, X, rng)
@@ -246,7 +246,7 @@ class Directions(BaseSlicer):
             Z = unit((Z - self.centre_) / self.scale_)
         return Z
 
-    def _batches(self, evaluation: Evaluation, rng: np.random.Generator, d: int) -> Iterator[Batch]:
+    def _batches(self, evaluation: Evaluation, rng: np.random.Generator, d: int) -> Iterator[ClassBatch]:
         """Classes with both outcomes, small ones first, as many at once as one array may hold."""
         group = _column(evaluation, self.scope)
         wrong = np.asarray(evaluation.predictions != evaluation.labels)
@@ -269,7 +269,7 @@ class Directions(BaseSlicer):
             sort = np.argsort(quarter, axis=1, kind="stable")  # a fold is then a run of rows
             rows, quarter = (np.take_along_axis(a, sort, axis=1) for a in (rows, quarter))
             outcome = np.where(rows < 0, 0, np.where(wrong[rows], -1, 1))
-            yield Batch(group[rows[:, 0]], rows, quarter, outcome)
+            yield ClassBatch(group[rows[:, 0]], rows, quarter, outcome)
 
     def _sample(self, rows: Array, wrong: Array, rng: np.random.Generator) -> Array:
         """At most so many rows of a class, of both outcomes: weights are balanced, so shares need not be kept."""
@@ -280,7 +280,7 @@ class Directions(BaseSlicer):
         few = rng.permutation(few)[: most // 2]
         return np.sort(np.concatenate([few, rng.permutation(many)[: most - len(few)]]))
 
-    def _directions(self, batch: Batch, matrix: Any, rng: np.random.Generator) -> list[Direction]:
+    def _directions(self, batch: ClassBatch, matrix: Any, rng: np.random.Generator) -> list[FittedDirection]:
         """Fit a batch of classes, and measure each direction."""
         rare = self._rare
         there = batch.rows >= 0
@@ -305,7 +305,7 @@ class Directions(BaseSlicer):
             rank = (-_sureness(facts), int(batch.classes[c]), int(k))
             edge = max(float(fits.values[c, k, 0][y[c, k] != 0].std()) / length, 1e-6)
             intercept = float(fits.intercepts[c, k, 0]) / length
-            directions.append(Direction(rank, normal / length, intercept, edge, rule))
+            directions.append(FittedDirection(rank, normal / length, intercept, edge, rule))
         return directions
 
     def _rule(self, value: int, k: int, facts: dict[str, Any]) -> dict[str, Any]:
@@ -323,7 +323,7 @@ class Directions(BaseSlicer):
             **facts,
         }
 
-    def _null(self, K: Array, batch: Batch, grid: Array, rng: np.random.Generator) -> Array:
+    def _null(self, K: Array, batch: ClassBatch, grid: Array, rng: np.random.Generator) -> Array:
         """(permutations, g, per_class) strengths where outcomes were shuffled among the rows of a class and quarter."""
         null = np.empty((self.permutations, len(K), self.per_class))
         # two folds, in two folds, for each C
@@ -335,18 +335,18 @@ class Directions(BaseSlicer):
             null[some] = scores.reshape(len(K), len(some), self.per_class).transpose(1, 0, 2)
         return null
 
-    def _shuffled(self, K: Array, batch: Batch, rng: np.random.Generator) -> Array:
+    def _shuffled(self, K: Array, batch: ClassBatch, rng: np.random.Generator) -> Array:
         order = np.argsort(batch.quarter + rng.random(batch.quarter.shape), axis=1)
         return outcomes(K, np.take_along_axis(batch.outcome, order, axis=1), self.per_class, LEAST_ERRORS)
 
-    def _strengths(self, K: Array, y: Array, batch: Batch, grid: Array) -> Array:
+    def _strengths(self, K: Array, y: Array, batch: ClassBatch, grid: Array) -> Array:
         """(g, q)"""
         rare = self._rare
         if rare.nested:
             return nested_strength(K, y, batch.quarter, grid, rare.intercept)
         return choose(K, y, batch.quarter // 2, grid, rare.intercept)[1]
 
-    def _keep(self, directions: list[Direction]) -> None:
+    def _keep(self, directions: list[FittedDirection]) -> None:
         directions = directions[: self.slices]
         self.directions_ = np.array([direction.normal for direction in directions]).reshape(-1, len(self.centre_))
         self.intercepts_ = np.array([direction.intercept for direction in directions])

@@ -26,7 +26,7 @@ from ...core import Array
 from ...core.blocks import blocks
 from ...core.progress import Progress, silent
 
-Agreement = Literal["cross-entropy", "inner"]
+AgreementTerm = Literal["cross-entropy", "inner"]
 
 LEAST = 1e-12  # a probability below it counts as this: one row of an unseen class is unlikely, not impossible
 DEAD = 1e-8  # rows in a component that has none: it has no mean of its own
@@ -34,7 +34,7 @@ LOG_TWO_PI = float(np.log(2 * np.pi))
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class MixtureRows:
     """What a mixture is fitted to."""
 
     Z: Array  # (n, d) centred, so that sums of squares lose nothing
@@ -65,7 +65,7 @@ class Weights:
 
     label: float = 1.0
     prediction: float = 1.0
-    agreement: Agreement = "cross-entropy"
+    agreement: AgreementTerm = "cross-entropy"
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class Variance:
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture:
+class DominoMixture:
     log_weights: Array  # (s,)
     means: Array  # (s, d)
     variances: Array  # (s, d)
@@ -138,7 +138,7 @@ def normalise(density: Array) -> tuple[Array, Array]:
     return density, (np.log(total) + peak)[:, 0]
 
 
-def expect(mixture: Mixture, rows: Rows, weights: Weights) -> tuple[Sums, float]:
+def expect(mixture: DominoMixture, rows: MixtureRows, weights: Weights) -> tuple[Sums, float]:
     """The sums of the next M-step, and the mean log-likelihood of this mixture."""
     sums = Sums.none(len(mixture.means), rows.Z.shape[1], rows.probs.shape[1])
     total = 0.0
@@ -151,7 +151,7 @@ def expect(mixture: Mixture, rows: Rows, weights: Weights) -> tuple[Sums, float]
     return sums, total / len(rows.Z)
 
 
-def sums_of(shares: Array, rows: Rows) -> Sums:
+def sums_of(shares: Array, rows: MixtureRows) -> Sums:
     """The sums for given (n, s) responsibilities: where EM starts."""
     sums = Sums.none(shares.shape[1], rows.Z.shape[1], rows.probs.shape[1])
     for where, both, probs, onehot in rows.blocks():
@@ -159,7 +159,7 @@ def sums_of(shares: Array, rows: Rows) -> Sums:
     return sums
 
 
-def maximise(sums: Sums, variance: Variance) -> Mixture:
+def maximise(sums: Sums, variance: Variance) -> DominoMixture:
     """Weighted means, variances and averages; a component without rows becomes the whole, with no weight."""
     d = sums.moments.shape[1] // 2
     alive = sums.mass > DEAD
@@ -167,7 +167,7 @@ def maximise(sums: Sums, variance: Variance) -> Mixture:
     means = np.where(alive[:, None], sums.moments[:, :d] / mass, 0.0)
     variances = np.maximum(sums.moments[:, d:] / mass - means**2, variance.floor) + variance.added
     shares = np.maximum(sums.mass / sums.mass.sum(), np.finfo(float).tiny)
-    return Mixture(
+    return DominoMixture(
         log_weights=np.log(shares),
         means=means,
         variances=np.where(alive[:, None], variances, variance.whole + variance.added),
@@ -185,7 +185,7 @@ def _distribution(counts: Array) -> Array:
 
 
 def run(
-    rows: Rows,
+    rows: MixtureRows,
     shares: Array,
     weights: Weights,
     variance: Variance,
@@ -193,7 +193,7 @@ def run(
     tolerance: float = 1e-3,
     steps: int = 100,
     progress: Progress = silent,
-) -> tuple[Mixture, list[float]]:
+) -> tuple[DominoMixture, list[float]]:
     """EM from (n, s) responsibilities, and the mean log-likelihood before each M-step."""
     mixture = maximise(sums_of(shares, rows), variance)
     values: list[float] = []

@@ -31,7 +31,7 @@ from ...core.blocks import blocks
 from ..contract import BaseSlicer, check_columns
 from ..numerics import LEAST_ROWS, unconverged
 from ..options import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, Interval
-from .mixture import Agreement, Mixture, Rows, Variance, Weights, normalise, run, with_squares
+from .mixture import AgreementTerm, DominoMixture, MixtureRows, Variance, Weights, normalise, run, with_squares
 
 Start = Literal["kmeans", "confusion", "random"]
 
@@ -42,7 +42,7 @@ DECIMALS = 10  # of a weight: what lies below depends on where in a block of row
 
 
 @dataclass(frozen=True)
-class Advanced:
+class DominoAdvanced:
     """Options of `domino` that are rarely set.
 
     Parameters
@@ -70,7 +70,7 @@ class Advanced:
     """
 
     axes_rows: int | None = None
-    agreement: Agreement = "cross-entropy"
+    agreement: AgreementTerm = "cross-entropy"
     init: Start = "kmeans"
     noise: float = 1e-3
     rank: Literal["excess", "gap"] = "excess"
@@ -134,7 +134,7 @@ class Domino(BaseSlicer):
         "steps": AT_LEAST_ONE,
         "regularisation": POSITIVE,
     }
-    advanced_type: ClassVar = Advanced
+    advanced_type: ClassVar = DominoAdvanced
     renamed: ClassVar = {"reduce": "axes", "reduce_rows": "advanced.axes_rows", "tol": "advanced.tolerance"}
     learnt: ClassVar[tuple[str, ...]] = (
         "centre_",
@@ -185,8 +185,8 @@ class Domino(BaseSlicer):
         return frozenset()
 
     @property
-    def _rare(self) -> Advanced:
-        return Advanced(**(self.advanced or {}))
+    def _rare(self) -> DominoAdvanced:
+        return DominoAdvanced(**(self.advanced or {}))
 
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
         rare = self._rare
@@ -211,7 +211,7 @@ class Domino(BaseSlicer):
         self.chosen_ = np.argsort(-scores, kind="stable")[: self.slices]
         self.rules_ = tuple(self._rule(evaluation, int(j)) for j in self.chosen_)
 
-    def _rows(self, evaluation: Evaluation) -> Rows:
+    def _rows(self, evaluation: Evaluation) -> MixtureRows:
         assert evaluation.labels is not None
         assert evaluation.probs is not None
         X = self.matrix(evaluation)
@@ -220,7 +220,7 @@ class Domino(BaseSlicer):
         Z = np.empty((len(X), self.axes_.shape[1]), dtype=precision)
         for where, block in blocks(X):
             Z[where] = (block - self.centre_) @ self.axes_
-        return Rows(Z, evaluation.labels, np.maximum(evaluation.probs, 0))
+        return MixtureRows(Z, evaluation.labels, np.maximum(evaluation.probs, 0))
 
     def _weights(self) -> Weights:
         return Weights(self.label_weight, self.prediction_weight, self._rare.agreement)
@@ -267,7 +267,7 @@ class Domino(BaseSlicer):
         full = self._rare.posterior == "full"
         if full:
             evaluation.need(frozenset({"labels", "probs"}), "method `domino` with `posterior=full`")
-        mixture = Mixture(self.log_weights_, self.means_, self.variances_, self.labels_, self.predictions_)
+        mixture = DominoMixture(self.log_weights_, self.means_, self.variances_, self.labels_, self.predictions_)
         posterior = np.empty((len(X), len(self.log_weights_)))
         for where, block in blocks(X):
             density = mixture.embedding(with_squares((block - self.centre_) @ self.axes_))
@@ -276,7 +276,7 @@ class Domino(BaseSlicer):
             posterior[where] = normalise(density)[0]
         return np.minimum(posterior, 1.0)
 
-    def _outcome(self, mixture: Mixture, evaluation: Evaluation, where: slice) -> Array:
+    def _outcome(self, mixture: DominoMixture, evaluation: Evaluation, where: slice) -> Array:
         assert evaluation.labels is not None
         assert evaluation.probs is not None
         probs = np.maximum(evaluation.probs[where].astype(np.float64), 0)
@@ -312,7 +312,7 @@ def principal_axes(X: Matrix, axes: int | None, rows: int | None) -> tuple[Array
 # --- where EM starts: (n, c) responsibilities -----------------------------------------------------------------
 
 
-def start(kind: Start, rows: Rows, components: int, noise: float, seed: int) -> Array:
+def start(kind: Start, rows: MixtureRows, components: int, noise: float, seed: int) -> Array:
     """(n, c) responsibilities that EM starts from."""
     rng = np.random.default_rng(seed)
     if kind == "random":
@@ -322,7 +322,7 @@ def start(kind: Start, rows: Rows, components: int, noise: float, seed: int) -> 
     return confusion_start(rows, components, noise, rng)
 
 
-def confusion_start(rows: Rows, components: int, noise: float, rng: np.random.Generator) -> Array:
+def confusion_start(rows: MixtureRows, components: int, noise: float, rng: np.random.Generator) -> Array:
     """Label times prediction, the cells tiled over the components, with noise to tell the copies apart.
 
     Where there are more cells than components, those that occur are used, the largest first.

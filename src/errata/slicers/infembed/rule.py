@@ -59,7 +59,7 @@ Rule = Callable[[Statistics], bool]
 
 
 @dataclass(frozen=True)
-class Advanced:
+class InfembedRuleAdvanced:
     """Options of `infembed-rule` that are rarely set.
 
     Parameters
@@ -120,7 +120,7 @@ class InfembedRule(BaseSlicer):
         "depth": NOT_NEGATIVE,
         "steps": AT_LEAST_ONE,
     }
-    advanced_type: ClassVar = Advanced
+    advanced_type: ClassVar = InfembedRuleAdvanced
     renamed: ClassVar = {
         "size": "min_rows",
         "dims_a_class": "axes",
@@ -155,8 +155,8 @@ class InfembedRule(BaseSlicer):
         self.seed = seed
 
     @property
-    def _rare(self) -> Advanced:
-        return Advanced(**(self.advanced or {}))
+    def _rare(self) -> InfembedRuleAdvanced:
+        return InfembedRuleAdvanced(**(self.advanced or {}))
 
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
         if self.rule is None and evaluation.errors is None:

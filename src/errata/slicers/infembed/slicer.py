@@ -26,7 +26,7 @@ class Clusterer(Protocol):
 
 
 @dataclass(frozen=True)
-class Advanced:
+class InfembedAdvanced:
     """Options of `infembed` that are rarely set.
 
     Parameters
@@ -81,7 +81,7 @@ class Infembed(BaseSlicer):
         "radius": POSITIVE,
         "min_samples": AT_LEAST_ONE,
     }
-    advanced_type: ClassVar = Advanced
+    advanced_type: ClassVar = InfembedAdvanced
     renamed: ClassVar = {
         "count": "slices",
         "dims_a_class": "axes",
@@ -115,8 +115,8 @@ class Infembed(BaseSlicer):
         self.seed = seed
 
     @property
-    def _rare(self) -> Advanced:
-        return Advanced(**(self.advanced or {}))
+    def _rare(self) -> InfembedAdvanced:
+        return InfembedAdvanced(**(self.advanced or {}))
 
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
         rare = self._rare

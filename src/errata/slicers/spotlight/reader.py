@@ -35,7 +35,7 @@ class Moments:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class LitRows:
     """The rows a light falls on."""
 
     index: Array  # row numbers in X
@@ -44,7 +44,7 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class Near:
+class Neighbourhood:
     """The rows within `reach` of `anchor`."""
 
     anchor: Array
@@ -74,7 +74,7 @@ class Reader:
         for rows, block in self.blocks(X):
             np.einsum("ij,ij->i", block, block, out=self.squares[rows])
         self.scale = float(np.sqrt(self.squares.mean())) or 1.0
-        self._near: Near | None = None
+        self._near: Neighbourhood | None = None
 
     def blocks(self, X: Matrix) -> Iterator[tuple[slice, Array]]:
         """(rows, centred float64 block); the block is overwritten by the next one."""
@@ -104,7 +104,7 @@ class Reader:
         out += mu @ mu
         return np.maximum(out, 0, out=out)
 
-    def lit(self, mu: Array, precision: Callable[[Array], float]) -> tuple[Rows, float]:
+    def lit(self, mu: Array, precision: Callable[[Array], float]) -> tuple[LitRows, float]:
         """(lit rows, tau): `precision` finds tau from the distances it is given."""
         near = self._near
         if near is not None and near.covers(mu, 0.0):
@@ -112,12 +112,12 @@ class Reader:
             tau = precision(distances)
             if near.covers(mu, 1 / np.sqrt(tau)):
                 within = np.flatnonzero(tau * distances < 1)
-                return Rows(near.index[within], distances[within], RowView(near.X, within)), tau
+                return LitRows(near.index[within], distances[within], RowView(near.X, within)), tau
         distances = self.distances(mu)
         tau = precision(distances)
         self._gather(mu, distances, 1 / np.sqrt(tau))
         index = np.flatnonzero(tau * distances < 1)
-        return Rows(index, distances[index], RowView(self.X, index)), tau
+        return LitRows(index, distances[index], RowView(self.X, index)), tau
 
     def _gather(self, mu: Array, distances: Array, radius: float) -> None:
         """Remember the rows near this light, where that saves reading the others."""
@@ -128,7 +128,7 @@ class Reader:
         index = np.flatnonzero(distances <= reach * reach)
         view = RowView(self.X, index)
         X = np.asarray(view) if len(index) <= COPIED * self.n else view
-        self._near = Near(mu.copy(), reach, index, X, self.squares[index])
+        self._near = Neighbourhood(mu.copy(), reach, index, X, self.squares[index])
 
     def forget(self) -> None:
         """Let go of the near rows; the next pass reads all of X."""

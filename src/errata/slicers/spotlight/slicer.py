@@ -47,7 +47,7 @@ ENOUGH = 1e-4  # relative gain of a final round below which it is the last
 
 
 @dataclass(frozen=True)
-class Advanced:
+class SpotlightAdvanced:
     """Options of `spotlight` that are rarely set. `barrier` to `initial_precision` belong to the solver `adam`.
 
     Parameters
@@ -114,7 +114,7 @@ class Spotlight(BaseSlicer):
         "steps": AT_LEAST_ONE,
         "initial_precision": POSITIVE,
     }
-    advanced_type: ClassVar = Advanced
+    advanced_type: ClassVar = SpotlightAdvanced
     renamed: ClassVar = {"count": "slices", "dim": "advanced.dimming"}
     learnt: ClassVar[tuple[str, ...]] = ("centres_", "shapes_")
 
@@ -142,8 +142,8 @@ class Spotlight(BaseSlicer):
         self.seed = seed
 
     @property
-    def _rare(self) -> Advanced:
-        return Advanced(**(self.advanced or {}))
+    def _rare(self) -> SpotlightAdvanced:
+        return SpotlightAdvanced(**(self.advanced or {}))
 
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
         assert evaluation.losses is not None
@@ -312,7 +312,7 @@ def light_value(reader: Reader, losses: Array, size: float, mu: Array) -> tuple[
 
 @dataclass(frozen=True)
 class AdamSettings:
-    """Hyper-parameters of the published search; `size` is in rows, the others as in `Advanced`."""
+    """Hyper-parameters of the published search; `size` is in rows, the others as in `SpotlightAdvanced`."""
 
     size: float
     barrier: float
