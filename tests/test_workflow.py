@@ -354,7 +354,7 @@ class Within(BaseSlicer):
     name = "within"
     needs = frozenset({"representations", "labels"})
     reads = frozenset({"label"})
-    learnt: ClassVar[tuple[str, ...]] = ()
+    fitted_arrays: ClassVar[tuple[str, ...]] = ()
 
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
         scope = {"label": 1}

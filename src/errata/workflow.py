@@ -154,7 +154,7 @@ def audit(
         silence=_silence(trials, len(family)),
         slicers={fit.search.key: fit.slicer for fit in fits},
     )
-    result = _explained(plain, train, texts, seed)
+    result = _explain(plain, train, texts, seed)
     if map:
         result = add_map(result, seed=seed, progress=progress)
     return result
@@ -481,7 +481,7 @@ def _clusters(evaluation: Evaluation, slicers: Mapping[str, Any]) -> Array | Non
     return None
 
 
-def _explained(plain: Audit, train: Evaluation | None, texts: Captions | None, seed: int) -> Audit:
+def _explain(plain: Audit, train: Evaluation | None, texts: Captions | None, seed: int) -> Audit:
     arrays = {}
     if texts is not None:  # captions lie along directions that a slicer learned
         arrays = {key: slicer.to_state().arrays for key, slicer in plain.slicers.items()}

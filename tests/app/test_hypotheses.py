@@ -145,7 +145,7 @@ def test_a_server_that_was_started_again_judges_the_same(audit: Audit, tmp_path:
 
 def test_few_rows_have_no_interval() -> None:
     one = {"text": "x", "person": "Ada", "n": 5, "errors": 2, "rest_n": 100, "rest_errors": 5,
-           "verdict": "too few to tell", "then": "too few to tell", "interval": (0.1, 0.8), "place": 1,
+           "verdict": "too few to tell", "then": "too few to tell", "interval": (0.1, 0.8), "position": 1,
            "hypotheses": 1}  # fmt: skip
     (line,) = history_lines([one])["lines"]
     assert (line["rate"], line["interval"]) == ("2 of 5", "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from errata.core.membership import excess_order, fold, jaccard, threshold, thresholds
+from errata.core.membership import drop_overlapping, excess_order, jaccard, threshold, thresholds
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,14 +73,14 @@ def test_excess_weighs_a_slices_rate_by_the_root_of_its_size():
 
 def test_folding_keeps_the_first_of_those_that_overlap_by_half():
     hard = np.stack([_set(0, 1, 2), _set(1, 2, 3), _set(3, 4, 5), _set(0, 1, 2, 3, 4, 5)], axis=1)
-    assert fold(hard, np.array([0, 1, 2, 3])) == [0, 2]
-    assert fold(hard, np.array([3, 2, 1, 0])) == [3]
-    assert fold(hard, np.array([1, 0, 2])) == [1, 2]
-    assert fold(hard, np.array([], dtype=int)) == []
+    assert drop_overlapping(hard, np.array([0, 1, 2, 3])) == [0, 2]
+    assert drop_overlapping(hard, np.array([3, 2, 1, 0])) == [3]
+    assert drop_overlapping(hard, np.array([1, 0, 2])) == [1, 2]
+    assert drop_overlapping(hard, np.array([], dtype=int)) == []
 
 
 def test_a_slice_folds_into_kept_ones_only():
     """The third overlaps the second, which is gone: so it stays."""
     chain = np.stack([_set(0, 1, 2), _set(1, 2, 3), _set(2, 3, 4)], axis=1)
     assert jaccard(chain[:, 1], chain[:, 2]) == 0.5
-    assert fold(chain, np.array([0, 1, 2])) == [0, 2]
+    assert drop_overlapping(chain, np.array([0, 1, 2])) == [0, 2]

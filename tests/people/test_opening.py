@@ -212,7 +212,7 @@ def test_a_file_that_somebody_begins_to_write_is_waited_for(tmp_path: Path) -> N
 
 def test_a_folder_holds_its_own_records(tmp_path: Path) -> None:
     with Records(tmp_path, fingerprint="f00d") as records:
-        assert records.place == str(tmp_path / "records.sqlite")
+        assert records.location == str(tmp_path / "records.sqlite")
     assert (tmp_path / "records.sqlite").is_file()
     with Records(f"sqlite:///{tmp_path}/records.sqlite", fingerprint="f00d"):
         pass
@@ -270,7 +270,7 @@ def test_a_server_that_is_not_there_is_told_without_its_password(tmp_path: Path)
     with pytest.raises(InputError, match=r"cannot be opened as records") as caught:
         Records(url, fingerprint="f00d")
     assert "secret" not in str(caught.value)
-    assert connect(url).place.startswith("postgresql+psycopg://ada:***@")
+    assert connect(url).location.startswith("postgresql+psycopg://ada:***@")
 
 
 def test_a_server_that_commits_to_memory_is_told_otherwise(server: Any) -> None:

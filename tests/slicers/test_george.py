@@ -103,7 +103,7 @@ def test_pieces_that_are_not_kept_merge_back():
     pieces = Gaussians(np.zeros(5), np.zeros((5, 1)), np.ones((5, 1)))
     cluster_of = np.array([0, 0, 0, 1, 1])
     kept = np.array([False, True, False, True, True])
-    merged = george._merged(clusters, pieces, cluster_of, kept)
+    merged = george._merge_pieces(clusters, pieces, cluster_of, kept)
     assert merged.slice_of.tolist() == [0, 1, 0, 2, 3]  # cluster 1 has nothing left of its own
 
 

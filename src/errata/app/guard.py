@@ -89,7 +89,7 @@ class Guard:
             return 400, f"This server is not called {host[:80]!r}."
         if self._is_form(scope):
             return _unwritten(headers, login_form.FORM, "Send the form.", login_form.LARGEST_FORM)
-        if self.token is not None and not self._knows(scope, headers):
+        if self.token is not None and not self._has_token(scope, headers):
             return 401, ASKS
         return None if scope["method"] in READS else _unwritten(headers)
 
@@ -99,7 +99,7 @@ class Guard:
 
     async def _refuse(self, scope: Scope, headers: dict[str, str], send: Send, refusal: tuple[int, str]) -> None:
         if refusal[0] == 401 and login_form.is_asked(scope["method"], scope["path"], headers):
-            body, own = login_form.page(scope["path"], _query(scope), wrong="token" in _asked(scope))
+            body, own = login_form.page(scope["path"], _query(scope), wrong="token" in _parse_query(scope))
             await _send(send, 401, body, own)
         else:
             await _answer(send, *refusal)
@@ -111,11 +111,11 @@ class Guard:
         else:
             await _send(send, 401, *login_form.page(path, query, wrong=True))
 
-    def _knows(self, scope: Scope, headers: dict[str, str]) -> bool:
+    def _has_token(self, scope: Scope, headers: dict[str, str]) -> bool:
         tokens = [
             headers.get("authorization", "").removeprefix("Bearer "),
             *(value for name, value in _cookies(headers) if name == _cookie(headers)),
-            _asked(scope).get("token", [""])[0],
+            _parse_query(scope).get("token", [""])[0],
         ]
         return any(map(self._is_token, tokens))
 
@@ -125,7 +125,7 @@ class Guard:
 
     def _new_cookie(self, scope: Scope, headers: dict[str, str]) -> str | None:
         """The token leaves the address bar, where it would be copied along with a link."""
-        if self.token is None or scope["method"] != "GET" or "token" not in _asked(scope):
+        if self.token is None or scope["method"] != "GET" or "token" not in _parse_query(scope):
             return None
         return self._cookie_of(headers)
 
@@ -138,7 +138,7 @@ def _query(scope: Scope) -> str:
     return text
 
 
-def _asked(scope: Scope) -> dict[str, list[str]]:
+def _parse_query(scope: Scope) -> dict[str, list[str]]:
     return parse_qs(_query(scope), keep_blank_values=True)
 
 

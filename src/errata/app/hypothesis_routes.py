@@ -18,7 +18,7 @@ from ..report.hypothesis_history import history
 from ..report.row_facts import row_facts
 from .served_audit import ServedAudit
 
-SHOWN = 12  # rows that match a hypothesis
+MAX_ROWS = 12  # rows that match a hypothesis
 REMEMBERED = 500  # tested hypotheses in memory: adjusting one is quick, testing it is not
 
 
@@ -47,7 +47,7 @@ class HypothesisTester:
     def history(self, slice_id: str | None) -> list[dict[str, Any]]:
         """Every different hypothesis about a slice, or about none, oldest first: as it was judged then, and is now."""
         records = _different(self._served.records.hypotheses(slice_id))
-        return [self._line(record, place, len(records)) for place, record in enumerate(records, start=1)]
+        return [self._line(record, position, len(records)) for position, record in enumerate(records, start=1)]
 
     def families(self) -> list[dict[str, Any]]:
         """Hypotheses about no slice, and about each that has some: those of one family count against each other."""
@@ -59,13 +59,13 @@ class HypothesisTester:
                 families.append({"slice": slice_.id, "title": titles[slice_.id], "history": lines})
         return families
 
-    def _line(self, record: TestedHypothesis, place: int, hypotheses: int) -> dict[str, Any]:
-        line = {**vars(record), "place": place, "hypotheses": hypotheses}
+    def _line(self, record: TestedHypothesis, position: int, hypotheses: int) -> dict[str, Any]:
+        line = {**vars(record), "position": position, "hypotheses": hypotheses}
         try:
             now = self.adjust(record.text, hypotheses)
         except InputError:  # columns have gone, or an encoder that words were tested with
             return {**line, "verdict": None, "then": None, "interval": None}
-        then = hypothesis.adjust(now, place)
+        then = hypothesis.adjust(now, position)
         return {**line, "verdict": now.verdict, "then": then.verdict, "interval": now.interval}
 
 
@@ -112,7 +112,7 @@ def _facts(served: ServedAudit, result: hypothesis.HypothesisResult) -> dict[str
     """The result as JSON, with some of the rows that match."""
     facts = result.to_json()
     facts["rest_errors"] = 0 if result.rest_rate is None else round(result.rest_rate * result.rest_n)
-    chosen = np.random.default_rng(0).permutation(len(result.ids))[:SHOWN]
+    chosen = np.random.default_rng(0).permutation(len(result.ids))[:MAX_ROWS]
     positions = [served.position(str(result.ids[i])) for i in np.sort(chosen)]
     facts["shown"] = [row_facts(served.audit, position) for position in positions]
     return facts

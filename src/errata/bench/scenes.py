@@ -1,4 +1,4 @@
-"""SpotCheck scenes: what is in each picture and where, sampled from a world; `paint` makes the pixels.
+"""SpotCheck scenes: what is in each image and where, sampled from a world; `paint` makes the pixels.
 
 Everything is drawn for a canvas of 224 by 224 and scaled when painted. A row depends on the seed and its own
 number only: neither on how many rows are drawn nor on the batch it is painted in.

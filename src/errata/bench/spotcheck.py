@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Array, Evaluation, InputError
-from ..core.membership import fold, standing_out
+from ..core.membership import drop_overlapping, standing_out
 from ..core.progress import Progress, silent
 from ..inputs.influence import REPRESENTATION, SOURCE, HeadInfluence, InfluenceOptions
 from ..slicers import make
@@ -270,7 +270,7 @@ def screen(h: Array, evaluation: Evaluation) -> Array:
     """(n, s) what an audit would then test: sets that stand out, near-duplicates merged, in order of importance."""
     assert evaluation.errors is not None
     h = sort_by_importance(h[:, standing_out(h, evaluation.errors.astype(np.float64))], evaluation)
-    return h[:, fold(h, np.arange(h.shape[1]))]
+    return h[:, drop_overlapping(h, np.arange(h.shape[1]))]
 
 
 def summarise(benchmark: SpotCheckBenchmark, methods: Sequence[str], folder: Path) -> list[dict[str, Any]]:

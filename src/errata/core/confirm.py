@@ -19,7 +19,7 @@ from .audit import HeldOutMeasure, Overall, SearchMeasure, Verdict
 from .blocks import Array
 from .errors import InputError
 from .evaluation import Evaluation
-from .membership import excess_order, fold
+from .membership import drop_overlapping, excess_order
 from .references import FEWEST_IN_STRATUM, Reference, class_reference, compare, confidence_reference, rest_reference
 from .scope import rows_in_scope
 
@@ -259,7 +259,7 @@ def select_candidates(split: SplitTask, candidates: Sequence[SliceCandidate]) ->
         return []
     hard = np.stack([candidate.members[split.discover] for candidate in testable], axis=1)
     outcome = _sided(split.outcome[split.discover], testable[0].side)
-    distinct = [testable[j] for j in fold(hard, excess_order(hard, outcome))]
+    distinct = [testable[j] for j in drop_overlapping(hard, excess_order(hard, outcome))]
     worse = [candidate for candidate in distinct if _measure_search(split, candidate).gap > split.delta]
     return worse[: split.settings.most]
 

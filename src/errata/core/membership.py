@@ -60,7 +60,7 @@ def excess_order(hard: Array, outcome: Array) -> Array:
     return np.argsort(-(rates - outcome.mean()) * np.sqrt(sizes), kind="stable")
 
 
-def fold(hard: Array, order: Array) -> list[int]:
+def drop_overlapping(hard: Array, order: Array) -> list[int]:
     """Columns of (n, s) hard sets, in `order`, without those that are near-identical to an earlier one."""
     distinct: list[int] = []
     for j in map(int, order):

@@ -254,7 +254,7 @@ def result(run: RunView) -> Context:
             "strengths": strengths(facts),
             "alone": effect_of_training_alone(facts),
             "harm": harm(facts),
-            "learnt": not facts["validation"]["given"],
+            "trained_on_validation": not facts["validation"]["given"],
             "level": f"{100 * (1 - 2 * run.comparison.alpha):.0f}%",
         },
         "novelty": novelty(run, correction.get("novelty")),

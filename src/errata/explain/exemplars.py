@@ -13,7 +13,7 @@ from .examples import PickedGroup, find_group, highest, picked_group
 from .kinds import SliceExplanation
 from .view import SliceView
 
-SHOWN = 12
+MAX_ROWS = 12
 WORST = 4
 
 
@@ -35,12 +35,12 @@ class Exemplars(SliceExplanation):
         everything = np.flatnonzero(pool)
         groups = [_members(view, np.flatnonzero(view.inside & pool), context.seed)]
         if view.evaluation.losses is not None:
-            top = highest(view.evaluation.losses, everything, SHOWN)
+            top = highest(view.evaluation.losses, everything, MAX_ROWS)
             groups.append(picked_group("highest loss", view.evaluation, top, ["loss"] * len(top), len(everything)))
             groups += _worst_members(view, pool)
         # The same random rows beside every slice, to compare them with.
         rng = np.random.default_rng([context.seed, 0])
-        random = rng.permutation(everything)[:SHOWN]
+        random = rng.permutation(everything)[:MAX_ROWS]
         groups.append(picked_group("random", view.evaluation, random, ["random"] * len(random), len(everything)))
         drawn_from = "confirm" if held_out else "all"
         return cls(drawn_from, context.seed, tuple(groups))
@@ -66,7 +66,7 @@ def _members(view: SliceView, members: Array, seed: int) -> PickedGroup:
     rng = np.random.default_rng([seed, 1])
     weights = view.slice.weights
     graded = len(members) > 0 and weights[members].min() < weights[members].max()
-    top = highest(weights, members, SHOWN // 2) if graded else members[:0]
-    others = rng.permutation(np.setdiff1d(members, top))[: SHOWN // 2]
+    top = highest(weights, members, MAX_ROWS // 2) if graded else members[:0]
+    others = rng.permutation(np.setdiff1d(members, top))[: MAX_ROWS // 2]
     picked = ["weight"] * len(top) + ["random"] * len(others)
     return picked_group("slice", view.evaluation, np.concatenate([top, others]), picked, len(members))

@@ -12,7 +12,7 @@ from .examples import PickedGroup, find_group, highest, picked_group
 from .kinds import SliceExplanation
 from .view import SliceView
 
-SHOWN = 6  # on each side
+MAX_ROWS = 6  # on each side
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Extremes(SliceExplanation):
         pool = np.flatnonzero((view.inside | view.rest) & view.measured)
         groups = []
         for which, values in (("hardest", view.slice.weights), ("easiest", -view.slice.weights)):
-            rows = highest(values, pool, SHOWN)
+            rows = highest(values, pool, MAX_ROWS)
             groups.append(picked_group(which, view.evaluation, rows, ["weight"] * len(rows), len(pool)))
         return cls("confirm", tuple(groups))
 

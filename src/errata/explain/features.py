@@ -95,10 +95,10 @@ def draw_features(
     name = _representation(audit, representation)
     if name is None:
         return audit
-    lens = Attribution(model, prepare=prepare, layer=layer, maps=maps, device=device)
+    attribution = Attribution(model, prepare=prepare, layer=layer, maps=maps, device=device)
     first = np.asarray(images[0])
     size = CHANGE * math.sqrt(first.size) if radius is None else radius
-    studio = _Studio(audit.evaluation, name, lens, images, Ball(size, steps, step))
+    studio = _Studio(audit.evaluation, name, attribution, images, Ball(size, steps, step))
     return replace(audit, slices=tuple(studio.explain(slice_) for slice_ in audit.slices))
 
 
@@ -118,10 +118,10 @@ def _representation(audit: Audit, name: str | None) -> str | None:
 class _Studio:
     """Makes the images of one audit; those of a feature and some rows once."""
 
-    def __init__(self, evaluation: Evaluation, name: str, lens: Attribution, images: Any, ball: Ball):
+    def __init__(self, evaluation: Evaluation, name: str, attribution: Attribution, images: Any, ball: Ball):
         self._evaluation = evaluation
         self._name = name
-        self._lens = lens
+        self._attribution = attribution
         self._images = images
         self._ball = ball
         self._done: dict[tuple[int, ...], tuple[FeatureImage, ...]] = {}
@@ -152,8 +152,8 @@ class _Studio:
     def _draw(self, feature: int, rows: Sequence[int]) -> tuple[FeatureImage, ...]:
         images = _stacked(self._images, rows)
         self._check(images, rows)
-        heats = self._lens.heat(images, feature)
-        attacked, before, after, moved = self._lens.attack(images, feature, self._ball)
+        heats = self._attribution.heat(images, feature)
+        attacked, before, after, moved = self._attribution.attack(images, feature, self._ball)
         plain = images / 255 if images.dtype == np.uint8 else images
         overlays = [overlay(image, heat) for image, heat in zip(plain, heats, strict=True)]
         return tuple(
@@ -172,7 +172,7 @@ class _Studio:
     def _check(self, images: Array, rows: Sequence[int]) -> None:
         """The model computes from the images what the audit has: else its heat maps would be of something else."""
         stored = np.asarray(self._evaluation.representations[self._name][np.asarray(rows)], dtype=np.float64)
-        computed = self._lens.features(images)
+        computed = self._attribution.features(images)
         if computed.shape != stored.shape:
             raise InputError(
                 f"`model` has {computed.shape[1]} features where `{self._name}` has {stored.shape[1]} columns; "

@@ -18,7 +18,7 @@ from .examples import Example, example
 from .kinds import SliceExplanation
 from .view import MEASURED_ON, SliceView
 
-SHOWN = 6
+MAX_ROWS = 6
 NEIGHBOURS = 10
 MEMBERS = 200  # whose neighbours are looked for
 ROWS = 4_000  # looked at; of more, so many at random
@@ -58,7 +58,7 @@ class Near(SliceExplanation):
             closest = distances.min(axis=0)
             order = np.flatnonzero(right & (closest <= _reach(distances, members, rows, inside)))
             order = order[np.argsort(closest[order], kind="stable")]
-        examples = tuple(example(view.evaluation, int(rows[j])) for j in order[:SHOWN])
+        examples = tuple(example(view.evaluation, int(rows[j])) for j in order[:MAX_ROWS])
         return cls(view.chosen_on, MEASURED_ON, name, coherence, len(order), examples)
 
 

@@ -16,7 +16,7 @@ from .kinds import SliceExplanation
 from .training_rows import REPRESENTATION, TrainingRow, has_influence, influence_on, training_fields
 from .view import MEASURED_ON, SliceView
 
-SHOWN = 8
+MAX_ROWS = 8
 PROFILED = 50  # opponents whose labels and metadata are counted
 VALUES = 8  # of a column
 
@@ -85,8 +85,8 @@ class Opponents(SliceExplanation):
             measured_on=MEASURED_ON,
             total=len(train),
             members=(n, m),
-            opponents=rows(order[: min(SHOWN, int((scores < 0).sum()))]),
-            helpers=rows(order[::-1][: min(SHOWN, int((scores > 0).sum()))]),
+            opponents=rows(order[: min(MAX_ROWS, int((scores < 0).sum()))]),
+            helpers=rows(order[::-1][: min(MAX_ROWS, int((scores > 0).sum()))]),
             held=held,
             profile=tuple(_profile(train, profiled)),
         )

@@ -24,7 +24,7 @@ from .tree import Tree, read_tree
 from .view import SliceView
 
 ACTIVATING = 6  # as in the paper's figures
-SHOWN = 6
+MAX_ROWS = 6
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
@@ -253,6 +253,6 @@ def _groups(leaf_rows: _LeafRows, pool: Array, seed: int) -> tuple[ExampleGroup,
     groups = []
     for which, mask in masks.items():
         rows = np.flatnonzero(mask & pool)
-        examples: list[Example] = [example(leaf_rows.evaluation, int(i)) for i in rng.permutation(rows)[:SHOWN]]
+        examples: list[Example] = [example(leaf_rows.evaluation, int(i)) for i in rng.permutation(rows)[:MAX_ROWS]]
         groups.append(ExampleGroup(which, len(rows), tuple(examples)))
     return tuple(groups)

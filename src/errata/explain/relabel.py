@@ -16,7 +16,7 @@ from .training_rows import REPRESENTATION, TrainingRow, has_influence, influence
 
 NEIGHBOURS = 10
 LOOKED_AT = 500  # of the most harmful training rows: the neighbours of others are not searched
-SHOWN = 20
+MAX_ROWS = 20
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Relabel(AuditExplanation):
         return (cls(len(train), tuple(relabel_candidates(audit.evaluation, train))),)
 
 
-def relabel_candidates(evaluation: Evaluation, train: Evaluation, count: int = SHOWN) -> list[RelabelRow]:
+def relabel_candidates(evaluation: Evaluation, train: Evaluation, count: int = MAX_ROWS) -> list[RelabelRow]:
     """Training rows that oppose the model's errors most and whose neighbours mostly have another label.
 
     evaluation, train: both with influence embeddings, and with classes. count: how many to return, at most.

@@ -56,11 +56,11 @@ class ClipSpace:
         else:
             self._images, self._texts = _from_open_clip(Path(path), architecture, where)
 
-    def images(self, pictures: Images | Sequence[Image.Image]) -> Array:
+    def images(self, images: Images | Sequence[Image.Image]) -> Array:
         """(n, d) float32, from an evaluation's media or from images that Pillow has opened."""
-        if not len(pictures):
+        if not len(images):
             raise InputError("`images` is empty; give at least one image")
-        return self._embed(lambda rows: [_picture(pictures, i) for i in rows], len(pictures), self._images)
+        return self._embed(lambda rows: [_open_image(images, i) for i in rows], len(images), self._images)
 
     def texts(self, texts: Sequence[str]) -> Array:
         """(m, d) float32; what is longer than the encoder reads is cut."""
@@ -79,17 +79,17 @@ class ClipSpace:
         return np.concatenate(parts)
 
 
-def _picture(pictures: Any, i: int) -> Image.Image:
-    if isinstance(pictures, Images):
-        picture = pictures.picture(i, PX)
+def _open_image(images: Any, i: int) -> Image.Image:
+    if isinstance(images, Images):
+        image = images.image(i, PX)
     else:
-        picture = pictures[i]
-    if picture is None:
+        image = images[i]
+    if image is None:
         raise InputError(f"the image of row {i} is missing or broken; leave that row out")
-    if not hasattr(picture, "convert"):
-        got = type(picture).__name__
+    if not hasattr(image, "convert"):
+        got = type(image).__name__
         raise InputError(f"`images` takes media or a list of Pillow's images; got {got} at row {i}")
-    converted: Image.Image = picture.convert("RGB")
+    converted: Image.Image = image.convert("RGB")
     return converted
 
 
@@ -102,16 +102,16 @@ def _from_transformers(folder: Path, device: Any) -> tuple[Encode, Encode]:
     except (OSError, ValueError) as error:
         raise InputError(f"`{folder}` holds no whole CLIP: {error}") from error
 
-    def images(pictures: list[Any]) -> Any:
-        ready = processor.image_processor(images=pictures, return_tensors="pt").to(device)
+    def encode_images(images: list[Any]) -> Any:
+        ready = processor.image_processor(images=images, return_tensors="pt").to(device)
         return _features(model.get_image_features(pixel_values=ready["pixel_values"]))
 
-    def texts(texts: list[Any]) -> Any:
+    def encode_texts(texts: list[Any]) -> Any:
         longest = model.config.text_config.max_position_embeddings
         ready = processor.tokenizer(texts, padding=True, truncation=True, max_length=longest, return_tensors="pt")
         return _features(model.get_text_features(**ready.to(device)))
 
-    return images, texts
+    return encode_images, encode_texts
 
 
 def _features(output: Any) -> Any:
@@ -145,10 +145,10 @@ def _from_open_clip(weights: Path, architecture: str, device: Any) -> tuple[Enco
     tokens = open_clip.get_tokenizer(architecture)
     model.eval()
 
-    def images(pictures: list[Any]) -> Any:
-        return model.encode_image(torch.stack([prepare(picture) for picture in pictures]).to(device))
+    def encode_images(images: list[Any]) -> Any:
+        return model.encode_image(torch.stack([prepare(image) for image in images]).to(device))
 
-    def texts(texts: list[Any]) -> Any:
+    def encode_texts(texts: list[Any]) -> Any:
         return model.encode_text(tokens(texts).to(device))
 
-    return images, texts
+    return encode_images, encode_texts

@@ -63,17 +63,17 @@ class Images:
 
     def thumbnail(self, i: int, px: int) -> bytes | None:
         """PNG or JPEG at most `px` wide and high; None where the image is missing or broken."""
-        picture = self._picture(int(self._index[i]), px)
-        return None if picture is None else _encode(picture, px)
+        image = self._open(int(self._index[i]), px)
+        return None if image is None else _encode(image, px)
 
-    def picture(self, i: int, px: int) -> Image.Image | None:
+    def image(self, i: int, px: int) -> Image.Image | None:
         """In colour and upright, for an encoder that wants `px`; None where the image is missing or broken."""
         from PIL import ImageOps
 
-        picture = self._picture(int(self._index[i]), px)
-        return None if picture is None else ImageOps.exif_transpose(_eight_bit(picture)).convert("RGB")
+        image = self._open(int(self._index[i]), px)
+        return None if image is None else ImageOps.exif_transpose(_eight_bit(image)).convert("RGB")
 
-    def _picture(self, item: int, px: int) -> Image.Image | None:
+    def _open(self, item: int, px: int) -> Image.Image | None:
         raise NotImplementedError
 
 
@@ -89,7 +89,7 @@ class ImageArrays(Images):
     def rows(self, index: Array) -> ImageArrays:
         return ImageArrays(self._items, self._index[np.asarray(index)])
 
-    def _picture(self, item: int, px: int) -> Image.Image | None:
+    def _open(self, item: int, px: int) -> Image.Image | None:
         from PIL import Image
 
         pixels = np.asarray(self._items[item])
@@ -104,7 +104,7 @@ class ImageBytes(Images):
     def rows(self, index: Array) -> ImageBytes:
         return ImageBytes(self._items, self._index[np.asarray(index)])
 
-    def _picture(self, item: int, px: int) -> Image.Image | None:
+    def _open(self, item: int, px: int) -> Image.Image | None:
         data = self._items[item]
         data = data.as_py() if hasattr(data, "as_py") else data
         return _decode(io.BytesIO(data), px) if data else None
@@ -128,7 +128,7 @@ class ImagePaths(Images):
         name = self._items[item]
         return self._folder / str(name) if name is not None and str(name) else None
 
-    def _picture(self, item: int, px: int) -> Image.Image | None:
+    def _open(self, item: int, px: int) -> Image.Image | None:
         path = self._path(item)
         return None if path is None else _decode(path, px)
 
@@ -155,47 +155,47 @@ def _decode(source: Path | io.BytesIO, px: int) -> Image.Image | None:
     from PIL import Image
 
     try:
-        picture = Image.open(source)
-        picture.draft(None, (px, px))  # lets a large JPEG be decoded at a fraction of its size
-        picture.load()
+        image = Image.open(source)
+        image.draft(None, (px, px))  # lets a large JPEG be decoded at a fraction of its size
+        image.load()
     except Exception:  # on broken bytes Pillow's decoders raise almost anything
         return None
-    return picture
+    return image
 
 
-def _encode(picture: Image.Image, px: int) -> bytes:
+def _encode(image: Image.Image, px: int) -> bytes:
     """Small images are enlarged by a whole number, pixel by pixel, as PNG; large ones shrink to JPEG."""
     from PIL import Image, ImageOps
 
-    picture = _eight_bit(picture)
-    largest = max(picture.size)
+    image = _eight_bit(image)
+    largest = max(image.size)
     if largest <= px:
         factor = px // largest
         if factor > 1:
-            picture = picture.resize((picture.width * factor, picture.height * factor), Image.Resampling.NEAREST)
-        return _saved(ImageOps.exif_transpose(picture), "PNG")
-    picture.thumbnail((px, px), Image.Resampling.LANCZOS)
-    return _saved(ImageOps.exif_transpose(picture), "JPEG", quality=JPEG_QUALITY)
+            image = image.resize((image.width * factor, image.height * factor), Image.Resampling.NEAREST)
+        return _saved(ImageOps.exif_transpose(image), "PNG")
+    image.thumbnail((px, px), Image.Resampling.LANCZOS)
+    return _saved(ImageOps.exif_transpose(image), "JPEG", quality=JPEG_QUALITY)
 
 
-def _eight_bit(picture: Image.Image) -> Image.Image:
+def _eight_bit(image: Image.Image) -> Image.Image:
     """Grey or colour with eight bits a channel, on white where it is transparent."""
     from PIL import Image
 
-    if picture.mode in ("L", "RGB"):
-        return picture
-    if picture.mode[0] in "IF":  # 16 bits and more (scans, X-rays): stretched, since clipping would turn them white
-        values = np.asarray(picture, dtype=np.float64)
+    if image.mode in ("L", "RGB"):
+        return image
+    if image.mode[0] in "IF":  # 16 bits and more (scans, X-rays): stretched, since clipping would turn them white
+        values = np.asarray(image, dtype=np.float64)
         low = values.min()
         high = values.max()
         return Image.fromarray(np.rint((values - low) * (255 / max(high - low, 1e-12))).astype(np.uint8))
-    if "A" in picture.getbands() or "transparency" in picture.info:
-        paper = Image.new("RGBA", picture.size, "white")
-        picture = Image.alpha_composite(paper, picture.convert("RGBA"))
-    return picture.convert("RGB")
+    if "A" in image.getbands() or "transparency" in image.info:
+        paper = Image.new("RGBA", image.size, "white")
+        image = Image.alpha_composite(paper, image.convert("RGBA"))
+    return image.convert("RGB")
 
 
-def _saved(picture: Image.Image, form: str, **options: Any) -> bytes:
+def _saved(image: Image.Image, form: str, **options: Any) -> bytes:
     file = io.BytesIO()
-    picture.save(file, form, **options)
+    image.save(file, form, **options)
     return file.getvalue()

@@ -66,7 +66,7 @@ class TestedHypothesis:
     key: str
 
 
-def register_slices(connection: Connection, names: Mapping[str, str], place: str) -> None:
+def register_slices(connection: Connection, names: Mapping[str, str], location: str) -> None:
     """Add the audit's slices by id and name; an InputError where other slices have the same ids."""
     known = {row.id: row for row in connection.execute(select(slices))}
     for id, name in names.items():
@@ -74,14 +74,14 @@ def register_slices(connection: Connection, names: Mapping[str, str], place: str
             _add_slice(connection, id, "found", name)
         elif (known[id].kind, known[id].name) != ("found", name):
             raise InputError(
-                f"`{place}` holds the records of another audit: its slice `{id}` is “{known[id].name}”, "
+                f"`{location}` holds the records of another audit: its slice `{id}` is “{known[id].name}”, "
                 f"and yours is “{name}”; give each audit a database of its own"
             )
 
 
 def _add_slice(connection: Connection, id: str, kind: str, name: str) -> None:
-    place = connection.execute(select(func.coalesce(func.max(slices.c.place), 0))).scalar_one() + 1
-    connection.execute(insert(slices).values(id=id, place=place, kind=kind, name=name))
+    position = connection.execute(select(func.coalesce(func.max(slices.c.place), 0))).scalar_one() + 1
+    connection.execute(insert(slices).values(id=id, place=position, kind=kind, name=name))
 
 
 def standings(connection: Connection) -> dict[str, Standing]:

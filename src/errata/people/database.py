@@ -30,13 +30,13 @@ class Database:
 
     Attributes
     ----------
-    place : str
+    location : str
         The file, or the URL without its password.
     writing, reading : Engine
         The one that writes, and the one that only reads.
     """
 
-    place: str
+    location: str
     writing: Engine
     reading: Engine
 
@@ -47,7 +47,7 @@ class Database:
             with self.reading.connect() as connection:
                 yield connection
         except SQLAlchemyError as error:
-            raise Unavailable(f"`{self.place}` cannot be read ({reason(error)})") from error
+            raise Unavailable(f"`{self.location}` cannot be read ({reason(error)})") from error
 
     def close(self) -> None:
         """Close all connections."""

@@ -55,9 +55,9 @@ class Records:
         self._writer = Writer(self._database)
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Where they are, without a password."""
-        return self._database.place
+        return self._database.location
 
     def __enter__(self) -> Self:
         return self
@@ -206,15 +206,16 @@ def _open(database: Database, fingerprint: str, slices: Mapping[str, str]) -> No
     """Tables, migrations, whose records these are: all in one transaction."""
     try:
         with database.writing.begin() as connection:
-            schema.prepare(connection, database.place)
+            schema.prepare(connection, database.location)
             known = schema.read_fact(connection, "fingerprint")
             if known is None:
                 schema.write_fact(connection, "fingerprint", fingerprint)
             elif known != fingerprint:
                 raise InputError(
-                    f"`{database.place}` holds the records of another audit ({known!r}; this one is {fingerprint!r}); "
+                    f"`{database.location}` holds the records of another audit "
+                    f"({known!r}; this one is {fingerprint!r}); "
                     "give each audit a database of its own"
                 )
-            curation.register_slices(connection, slices, database.place)
+            curation.register_slices(connection, slices, database.location)
     except SQLAlchemyError as error:
-        raise InputError(f"`{database.place}` cannot be opened as records ({reason(error)})") from error
+        raise InputError(f"`{database.location}` cannot be opened as records ({reason(error)})") from error

@@ -36,7 +36,7 @@ KEY = String(LONGEST["key"] + len(UNDO))
 
 
 def _number() -> Column[int]:
-    """A line's place in its log. SQLite counts by itself only in an INTEGER."""
+    """A line's position in its log. SQLite counts by itself only in an INTEGER."""
     return Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
 
 
@@ -134,15 +134,15 @@ def _settling(connection: Connection) -> None:
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_settling,)
 
 
-def prepare(connection: Connection, place: str) -> None:
+def prepare(connection: Connection, location: str) -> None:
     """Create the tables where there are none, or migrate them to this version; all in the caller's transaction."""
-    version = _version(connection, place)
+    version = _version(connection, location)
     if version is None:
-        _create(connection, place)
+        _create(connection, location)
         return
     if version > VERSION:
         raise InputError(
-            f"`{place}` was written by a newer Errata (its version is {version}, this one reads up to {VERSION}); "
+            f"`{location}` was written by a newer Errata (its version is {version}, this one reads up to {VERSION}); "
             "install that one"
         )
     for step in MIGRATIONS[version - 1 :]:
@@ -151,19 +151,21 @@ def prepare(connection: Connection, place: str) -> None:
         connection.execute(update(about).where(about.c.name == "version").values(value=str(VERSION)))
 
 
-def _version(connection: Connection, place: str) -> int | None:
+def _version(connection: Connection, location: str) -> int | None:
     if not inspect(connection).has_table(about.name):
         return None
     text = read_fact(connection, "version")
     if text is None or not text.isdecimal() or int(text) < 1:
-        raise InputError(f"`{place}` has no valid version (it has {text!r}); it is damaged, or not Errata's")
+        raise InputError(f"`{location}` has no valid version (it has {text!r}); it is damaged, or not Errata's")
     return int(text)
 
 
-def _create(connection: Connection, place: str) -> None:
+def _create(connection: Connection, location: str) -> None:
     taken = sorted(set(inspect(connection).get_table_names()) & set(metadata.tables))
     if taken:
-        raise InputError(f"`{place}` has a table `{taken[0]}` that is not Errata's; give Errata a database of its own")
+        raise InputError(
+            f"`{location}` has a table `{taken[0]}` that is not Errata's; give Errata a database of its own"
+        )
     metadata.create_all(connection)
     write_fact(connection, "version", str(VERSION))
 

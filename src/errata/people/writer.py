@@ -110,7 +110,7 @@ class Writer:
         for job in batch:
             try:
                 if failures >= MAX_FAILURES:
-                    raise Unavailable(f"`{self._database.place}` does not answer; nothing was saved; try again")
+                    raise Unavailable(f"`{self._database.location}` does not answer; nothing was saved; try again")
                 (result,) = self._together([job])
             except (OperationalError, InterfaceError) as error:
                 failures += 1
@@ -124,6 +124,6 @@ class Writer:
                 job.done.set_result(result)
 
     def _not_saved(self, error: SQLAlchemyError) -> Unavailable:
-        failure = Unavailable(f"not saved: `{self._database.place}` refused ({reason(error)}); try again")
+        failure = Unavailable(f"not saved: `{self._database.location}` refused ({reason(error)}); try again")
         failure.__cause__ = error
         return failure

@@ -61,5 +61,5 @@ def _note(hypothesis: Mapping[str, Any]) -> str:
         return "It cannot be read any more."
     if not _is_lost(hypothesis):
         return ""
-    then = "alone" if hypothesis["place"] == 1 else f"as one of {numbers.count(hypothesis['place'])}"
+    then = "alone" if hypothesis["position"] == 1 else f"as one of {numbers.count(hypothesis['position'])}"
     return f"Confirmed {then}; not as one of {numbers.count(hypothesis['hypotheses'])}."

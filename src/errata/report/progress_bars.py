@@ -36,13 +36,13 @@ def stage_bar() -> Iterator[Any]:
     with _bar() as progress:
         bars: dict[str, Any] = {}
 
-        def tell(stage: str, share: float) -> None:
+        def report(stage: str, share: float) -> None:
             if stage not in bars:
                 bars[stage] = progress.add_task(stage, total=1.0)
                 progress.update(bars[stage], completed=SLIVER)
             progress.update(bars[stage], completed=share)
 
-        yield tell
+        yield report
 
 
 def _bar() -> Progress:

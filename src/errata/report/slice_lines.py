@@ -46,7 +46,7 @@ def slice_line(view: View, slice_: Slice, standings: Mapping[str, Any]) -> dict[
         "strip_label": _strip_label(members),
         **_measured(view, slice_, outcome),
     }
-    return {**line, **_decided(standings.get(slice_.id))}
+    return {**line, **_apply_standing(standings.get(slice_.id))}
 
 
 def title_of(slice_: Slice, standings: Mapping[str, Any]) -> str:
@@ -131,7 +131,7 @@ def _strip_label(strip: list[dict[str, Any]]) -> str:
     return f"{label}, {wrong} wrong" if known else label
 
 
-def _decided(standing: Mapping[str, Any] | None) -> dict[str, Any]:
+def _apply_standing(standing: Mapping[str, Any] | None) -> dict[str, Any]:
     """A person's name goes before the machine's."""
     if standing is None:
         return {"standing": None, "renamed": False}

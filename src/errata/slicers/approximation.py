@@ -21,7 +21,7 @@ FEWEST_MEMBERS = 10
 FOLDS = 5
 PENALTY = 1.0
 ROWS_PER_COLUMN = 20  # from here on a regression's own scores are as good as out-of-fold ones
-LEARNT = ("columns_", "coefficients_", "intercepts_", "thresholds_", "centre_", "scale_", "classes_")
+FITTED_ARRAYS = ("columns_", "coefficients_", "intercepts_", "thresholds_", "centre_", "scale_", "classes_")
 
 
 class Approximation:
@@ -158,7 +158,7 @@ class Approximation:
             "representation": self.representation_,
             "rules": list(self.rules_),
         }
-        return State(self.name, facts, {name: getattr(self, name) for name in LEARNT})
+        return State(self.name, facts, {name: getattr(self, name) for name in FITTED_ARRAYS})
 
     @classmethod
     def from_state(cls, state: State) -> Self:

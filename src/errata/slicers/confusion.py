@@ -26,7 +26,7 @@ class Confusion(BaseSlicer):
     needs = frozenset({"labels", "predictions"})
     limits: ClassVar = {"slices": AT_LEAST_ONE}
     renamed: ClassVar = {"count": "slices"}
-    learnt: ClassVar[tuple[str, ...]] = ("pairs_",)
+    fitted_arrays: ClassVar[tuple[str, ...]] = ("pairs_",)
 
     pairs_: Array  # (s, 2) label, prediction
 

@@ -29,7 +29,7 @@ from .options import (
 class Slicer(Protocol):
     """What an audit asks of a method.
 
-    The habits are scikit-learn's: `__init__` stores, `fit` starts afresh, what is learnt ends in an underscore.
+    The habits are scikit-learn's: `__init__` stores, `fit` starts afresh, what is fitted ends in an underscore.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class BaseSlicer:
         A dataclass of the options that are rarely set; the constructor takes them as the mapping `advanced`.
     renamed
         Option of version 0.1 -> its name today; keys of `advanced` as `advanced.KEY`.
-    learnt
+    fitted_arrays
         Names of the arrays that `_fit` sets and `membership` reads.
     report_progress
         Called with the method's name and the share of `fit` that is done; set by whoever shows it.
@@ -99,7 +99,7 @@ class BaseSlicer:
     limits: ClassVar[Mapping[str, Interval]] = {}
     advanced_type: ClassVar[type[Any] | None] = None
     renamed: ClassVar[Mapping[str, str]] = {}
-    learnt: ClassVar[tuple[str, ...]] = ()
+    fitted_arrays: ClassVar[tuple[str, ...]] = ()
 
     report_progress: Progress = staticmethod(silent)
     representation_: str | None = None
@@ -149,9 +149,9 @@ class BaseSlicer:
         return evaluation.representations[name]
 
     def to_state(self) -> State:
-        """What is saved: options, rules and the learnt arrays."""
+        """What is saved: options, rules and the fitted arrays."""
         facts = {"params": self.params(), "representation": self.representation_, "rules": list(self.rules_)}
-        arrays = {name: np.asarray(getattr(self, name)) for name in (*self.learnt, "thresholds_")}
+        arrays = {name: np.asarray(getattr(self, name)) for name in (*self.fitted_arrays, "thresholds_")}
         return State(self.name, facts, arrays)
 
     @classmethod

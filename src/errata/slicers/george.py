@@ -155,7 +155,7 @@ class George(BaseSlicer):
         "most": "max_clusters",
         "over": "advanced.pieces",
     }
-    learnt: ClassVar[tuple[str, ...]] = (
+    fitted_arrays: ClassVar[tuple[str, ...]] = (
         "centre_",
         "axes_",
         "classes_",
@@ -263,7 +263,7 @@ class George(BaseSlicer):
         fewest = max(rare.piece_share * len(Z), rare.piece_rows)
         before, after = (mean_silhouettes(distances, a[some], new[some], len(pieces.means)) for a in (old, new))
         standing = keep_pieces(old, new, cluster_of, losses, after > np.maximum(before, 0), fewest)
-        return _merged(clusters, pieces, cluster_of, standing)
+        return _merge_pieces(clusters, pieces, cluster_of, standing)
 
     def _choose(self, Z: Array, some: Array, distances: Array) -> Gaussians:
         """The clustering with the best silhouettes, the larger among equals; one cluster where none is good."""
@@ -453,7 +453,7 @@ def _pieces_of(pieces: Gaussians, cluster_of: Array, Z: Array, clusters: Array) 
     return np.asarray(joint.argmax(axis=1))
 
 
-def _merged(clusters: Gaussians, pieces: Gaussians, cluster_of: Array, standing: Array) -> ClassClusters:
+def _merge_pieces(clusters: Gaussians, pieces: Gaussians, cluster_of: Array, standing: Array) -> ClassClusters:
     """Pieces that do not stand out go back to their cluster: to what is left of it. Those are the first slices."""
     rest = np.flatnonzero(np.bincount(cluster_of[~standing], minlength=len(clusters.means)))
     slice_of = np.searchsorted(rest, cluster_of)

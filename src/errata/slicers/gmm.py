@@ -43,7 +43,7 @@ class Gmm(BaseSlicer):
     }
     limits: ClassVar = {"components": AT_LEAST_ONE, "axes": AT_LEAST_ONE}
     renamed: ClassVar = {"reduce": "axes"}
-    learnt: ClassVar[tuple[str, ...]] = ("centre_", "axes_", "log_weights_", "means_", "precisions_")
+    fitted_arrays: ClassVar[tuple[str, ...]] = ("centre_", "axes_", "log_weights_", "means_", "precisions_")
 
     centre_: Array  # (d,)
     axes_: Array  # (d, r)

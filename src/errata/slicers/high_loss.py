@@ -25,7 +25,7 @@ class HighLoss(BaseSlicer):
     name = "high-loss"
     needs = frozenset({"losses"})
     limits: ClassVar = {"size": SHARE}
-    learnt: ClassVar[tuple[str, ...]] = ("cut_",)
+    fitted_arrays: ClassVar[tuple[str, ...]] = ("cut_",)
 
     cut_: Array  # (1,) the smallest loss of a member
 

@@ -120,7 +120,7 @@ class Multiaccuracy(BaseSlicer):
     }
     advanced_type: ClassVar = MultiaccuracyAdvanced
     renamed: ClassVar = {"rounds": "slices", "reduce": "axes"}
-    learnt: ClassVar[tuple[str, ...]] = (
+    fitted_arrays: ClassVar[tuple[str, ...]] = (
         "centre_",
         "axes_",
         "landmarks_",

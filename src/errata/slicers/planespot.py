@@ -114,7 +114,7 @@ class Planespot(BaseSlicer):
         "least": "advanced.min_components",
         "most": "advanced.max_components",
     }
-    learnt: ClassVar[tuple[str, ...]] = (
+    fitted_arrays: ClassVar[tuple[str, ...]] = (
         "centre_",
         "axes_",
         "anchors_",

@@ -135,7 +135,7 @@ def fit(
             # Batches of nearly one size: a last one of a single row has no variance to normalise by.
             parts = torch.randperm(len(pixels), generator=generator).to(pixels.device).tensor_split(steps)
             rates = [lr * _rate_share(number * steps + step, epochs * steps) for step in range(steps)]
-            batches = _scheduled(optimiser, parts, rates)
+            batches = _schedule(optimiser, parts, rates)
             mean = run_epoch(model, optimiser, batches, lambda part: rows.batch_loss(model, part))
             accuracy = None if validation is None else _accuracy(model, *validation, where, batch)
             history.append(Epoch(number, mean, accuracy))
@@ -198,7 +198,7 @@ def predicted_classes(logits: torch.Tensor) -> torch.Tensor:
     return logits.argmax(dim=1)
 
 
-def _scheduled(
+def _schedule(
     optimiser: torch.optim.Optimizer, parts: Iterable[torch.Tensor], rates: Iterable[float]
 ) -> Iterator[torch.Tensor]:
     """The parts, with the optimiser set to each one's learning rate before it is used."""

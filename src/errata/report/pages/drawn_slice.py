@@ -14,7 +14,7 @@ from ..contract import View
 from ..row_facts import row_facts
 from ..row_items import item
 
-SHOWN = 12
+MAX_ROWS = 12
 SEED = 0
 
 
@@ -56,7 +56,7 @@ def _sentence(view: View, inside: Array) -> str:
 
 def _members(view: View, id: str, inside: Array) -> dict[str, Any]:
     positions = np.flatnonzero(inside)
-    chosen = np.random.default_rng(SEED).permutation(positions)[:SHOWN]
+    chosen = np.random.default_rng(SEED).permutation(positions)[:MAX_ROWS]
     items = [item(view, row_facts(view.audit, int(position))) for position in chosen]
     return {
         "title": "Members at random",

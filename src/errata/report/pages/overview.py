@@ -15,7 +15,7 @@ from ..sections import sections
 from ..slice_lines import methods_of, order_labels, slice_lines
 from ..static_files import Script
 
-SHOWN = 5  # confirmed slices before the fold
+MAX_CONFIRMED = 5  # confirmed slices before the fold
 NAMED_SETTINGS = ("version", "methods", "seed")  # that have a line of their own
 
 
@@ -109,8 +109,8 @@ def context(view: View, request: Request) -> dict[str, Any]:
         "search": f"Found on {numbers.count(searched)} rows, measured on {numbers.count(held_out)} others.",
         "level": sentences.level(audit.settings),
         "orders": order_labels(audit.overall[0][1].outcome),
-        "confirmed": confirmed[:SHOWN],
-        "more": confirmed[SHOWN:],
+        "confirmed": confirmed[:MAX_CONFIRMED],
+        "more": confirmed[MAX_CONFIRMED:],
         "not_confirmed": [line for line in lines if line["verdict"] == "not confirmed"],
         "too_few": [line for line in lines if line["verdict"] == "too few to tell"],
         "silence": audit.silence,

@@ -53,7 +53,7 @@ def exemplar_groups(view: View, slice_: Slice) -> dict[str, Any] | None:
     if worst.rows:
         note = f"{numbers.out_of(len(worst.rows), worst.total)} wrong members; not typical"
         groups.append(_group("Highest loss", note, worst.rows, share=100.0))
-    return {"groups": [group for group in groups if group["rows"]], "folded": _folded(exemplars)}
+    return {"groups": [group for group in groups if group["rows"]], "folded": _fold_groups(exemplars)}
 
 
 def neighbour_groups(view: View, slice_: Slice) -> dict[str, Any] | None:
@@ -112,8 +112,8 @@ def _with_items(view: View, slice_: Slice | None, group: Mapping[str, Any]) -> d
     return {**group, "rows": items}
 
 
-def _folded(exemplars: Exemplars) -> list[dict[str, Any]]:
-    """Members by weight, then what to compare all with; members at random have a place of their own."""
+def _fold_groups(exemplars: Exemplars) -> list[dict[str, Any]]:
+    """Members by weight, then what to compare all with; members at random have a group of their own."""
     rows = "held-out rows" if exemplars.drawn_from == "confirm" else "rows"
     members = exemplars.group("slice")
     by_weight = tuple(row for row in members.rows if row.picked == "weight")

@@ -113,7 +113,7 @@ class Barlow(BaseSlicer):
     }
     advanced_type: ClassVar = BarlowAdvanced
     renamed: ClassVar = {"group": "scope", "count": "slices", "least": "advanced.min_rows"}
-    learnt: ClassVar[tuple[str, ...]] = (
+    fitted_arrays: ClassVar[tuple[str, ...]] = (
         "width_",
         "starts_",
         "features_",

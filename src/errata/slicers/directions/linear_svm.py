@@ -117,7 +117,7 @@ def _by_libsvm(K: Array, signs: Array, C: Array, problems: Array) -> tuple[Array
             span = slice(rows[0], rows[-1] + 1)
             gram = np.ascontiguousarray(K[c, span, span]) if together else K[c][np.ix_(rows, rows)]
         machine = SVC(kernel="precomputed", class_weight="balanced", C=C[c, q, r], tol=TOLERANCE)
-        with config_context(assume_finite=True):  # checked at the door, and slow to check again
+        with config_context(assume_finite=True):  # checked with the inputs, and slow to check again
             machine.fit(gram, signs[c, q, r][rows])
         beta[k, rows[machine.support_]] = machine.dual_coef_[0]
         intercepts[k] = machine.intercept_[0]

@@ -163,7 +163,7 @@ class Directions(BaseSlicer):
         "C_steps": "advanced.C_values",
         "rows": "advanced.max_rows",
     }
-    learnt: ClassVar[tuple[str, ...]] = ("centre_", "scale_", "directions_", "intercepts_", "edges_", "classes_")
+    fitted_arrays: ClassVar[tuple[str, ...]] = ("centre_", "scale_", "directions_", "intercepts_", "edges_", "classes_")
 
     centre_: Array  # (d,)
     scale_: Array  # (d,) infinite for a column that never varies: it says nothing

@@ -136,7 +136,7 @@ class Domino(BaseSlicer):
     }
     advanced_type: ClassVar = DominoAdvanced
     renamed: ClassVar = {"reduce": "axes", "reduce_rows": "advanced.axes_rows", "tol": "advanced.tolerance"}
-    learnt: ClassVar[tuple[str, ...]] = (
+    fitted_arrays: ClassVar[tuple[str, ...]] = (
         "centre_",
         "axes_",
         "log_weights_",

@@ -127,7 +127,7 @@ class InfembedRule(BaseSlicer):
         "unit": "advanced.unit_length",
         "rounds": "advanced.steps",
     }
-    learnt: ClassVar[tuple[str, ...]] = ("centres_", "parents_", "leaves_", "columns_")
+    fitted_arrays: ClassVar[tuple[str, ...]] = ("centres_", "parents_", "leaves_", "columns_")
 
     centres_: Array  # (c, d) centroid of each part of the tree, the root left out
     parents_: Array  # (c,) which part it was cut from; ROOT: all rows

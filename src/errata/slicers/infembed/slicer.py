@@ -89,7 +89,7 @@ class Infembed(BaseSlicer):
         "rounds": "advanced.steps",
         "least": "advanced.min_samples",
     }
-    learnt: ClassVar[tuple[str, ...]] = ("centres_", "clusters_", "columns_", "scale_")
+    fitted_arrays: ClassVar[tuple[str, ...]] = ("centres_", "clusters_", "columns_", "scale_")
 
     centres_: Array  # (c, d) centroids, or the rows that were clustered
     clusters_: Array  # (c,) the slice of each; NOISE is none

@@ -116,7 +116,7 @@ class Spotlight(BaseSlicer):
     }
     advanced_type: ClassVar = SpotlightAdvanced
     renamed: ClassVar = {"count": "slices", "dim": "advanced.dimming"}
-    learnt: ClassVar[tuple[str, ...]] = ("centres_", "shapes_")
+    fitted_arrays: ClassVar[tuple[str, ...]] = ("centres_", "shapes_")
 
     centres_: Array  # (s, d)
     shapes_: Array  # (s,) square roots of precisions; (s, d, d) factors M with distance |(x - mu) M|^2

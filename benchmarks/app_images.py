@@ -1,6 +1,6 @@
-"""The pictures in docs/app.md: every page of a demo audit, light, dark and narrow, as small palette PNGs.
+"""The images in docs/app.md: every page of a demo audit, light, dark and narrow, as small palette PNGs.
 
-errata demo -o DIR && python benchmarks/app_pictures.py DIR [docs/images]
+errata demo -o DIR && python benchmarks/app_images.py DIR [docs/images]
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ GUESSES = (
     "text = absent",
     '"background colour" = grey',
 )
-TOKEN = "a-token-for-pictures"
+TOKEN = "a-token-for-images"
 
 
 @contextmanager
@@ -86,10 +86,10 @@ def answered(address: str, records: Records) -> None:
             records.annotate(Annotation(queue="s1", item=item["id"], person=person, task="class", answer=answer))
 
 
-def small(picture: bytes) -> bytes:
+def small(image: bytes) -> bytes:
     """A palette is enough for ink on paper; by coverage, since a rare hue is a measurement."""
     kept = io.BytesIO()
-    flat = Image.open(io.BytesIO(picture)).convert("RGB")
+    flat = Image.open(io.BytesIO(image)).convert("RGB")
     flat.quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(kept, "PNG", optimize=True)
     return kept.getvalue()
 
@@ -102,10 +102,10 @@ def taken(page: Any) -> bytes:
     used = page.evaluate(
         "Math.ceil(Math.max(...[...document.body.children].map(one => one.getBoundingClientRect().bottom)))"
     )
-    picture: bytes = page.screenshot(
+    image: bytes = page.screenshot(
         clip={"x": 0, "y": 0, "width": screen["width"], "height": min(screen["height"], used)}
     )
-    return picture
+    return image
 
 
 def named(page: Any) -> None:
