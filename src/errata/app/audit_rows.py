@@ -33,6 +33,7 @@ class AuditRows:
         return {str(name): i for i, name in enumerate(self.audit.evaluation.row_ids.tolist())}
 
     def find(self, id: str) -> int | None:
+        """The position of the row with this id; None where the audit has no such row."""
         return self._by_id.get(id)
 
     def mask(self, ids: Iterable[str]) -> Array:
@@ -88,6 +89,7 @@ class AuditRows:
 
     @cached_property
     def outcome(self) -> Array:
+        """(n,) the outcome of each row of the audit, as the map encodes it."""
         return outcomes(self.audit)
 
     def in_loop(self, loop: Array) -> Array:
@@ -103,6 +105,7 @@ class AuditRows:
         return inside
 
     def counts(self, inside: Array) -> dict[str, Any]:
+        """How many rows are inside, how many of them are wrong, and the same of the others."""
         wrong = self.outcome == WRONG
         return {
             "n": int(inside.sum()),

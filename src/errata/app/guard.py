@@ -40,6 +40,7 @@ HEADERS = (
 
 
 def too_large(most: int) -> tuple[int, str]:
+    """Status and message for a body of more than `most` bytes."""
     return 413, f"At most {most:,} bytes are taken at once."
 
 

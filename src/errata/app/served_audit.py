@@ -73,28 +73,36 @@ class RecordsBackend:
         self._tester = tester
 
     def standings(self) -> Mapping[str, Mapping[str, Any]]:
+        """Slice id -> what was decided of it, from the records."""
         standings = self._served.records.standings()
         return {id: asdict(standing) | {"title": standing.title} for id, standing in standings.items()}
 
     def edits(self, slice_id: str) -> Mapping[str, bool]:
+        """Row id -> whether a person put it into the slice or out of it."""
         return self._served.records.edits(slice_id)
 
     def drawings(self) -> Sequence[Mapping[str, Any]]:
+        """Slices that people drew on the map, from the records."""
         return [asdict(drawing) for drawing in self._served.records.drawn()]
 
     def members(self, slice_id: str) -> Array:
+        """(n,) bool: the rows of a slice, of the audit or drawn; PageNotFound where it does not exist."""
         return self._served.members(slice_id)
 
     def row(self, row_id: str) -> int:
+        """The position of a row; PageNotFound where it does not exist."""
         return self._served.position(row_id)
 
     def hypotheses(self) -> Sequence[Mapping[str, Any]]:
+        """Hypotheses that were tested, by slice."""
         return self._tester.families()
 
     def other_audits(self) -> Mapping[str, Audit]:
+        """Audits by name that this one may be compared with."""
         return dict(self._served.others)
 
     def questionnaire(self) -> Mapping[str, Any] | None:
+        """Limits and choices of the questionnaire; None where there is none."""
         return None if self._served.questionnaire is None else self._served.questionnaire.form
 
 

@@ -32,6 +32,7 @@ class Rule:
     fdr_scope: Literal["all", "prefix"] = "all"  # "prefix": up to the hypothesis that completes the discovery
 
     def reaches(self, values: Array, threshold: float) -> Array:
+        """Where values reach a threshold: above it if `strict`, else also at it."""
         reached: Array = values > threshold if self.strict else values >= threshold
         return reached
 

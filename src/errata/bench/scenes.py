@@ -27,6 +27,8 @@ SCALES = ("published", "small")
 
 @dataclass(frozen=True, eq=False)
 class Scenes:
+    """Scenes of a world, one a row: what is in each, where it lies and how it is labelled."""
+
     world: World
     seed: int
     ids: Array  # (n,) the row's own number, which its noise hangs on

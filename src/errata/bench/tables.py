@@ -76,6 +76,7 @@ class Table:
         return digest.hexdigest()
 
     def attribute(self, name: str) -> Array:
+        """The column of one attribute; InputError where the table does not have it."""
         if name not in self.attributes:
             raise unknown(f"attribute of table `{self.name}`", name, self.attributes)
         return self.attributes[name]

@@ -61,6 +61,7 @@ class World:
 
 
 def features_of(layers: Iterable[str]) -> tuple[str, ...]:
+    """Names of the features that these layers have, in order."""
     names: list[str] = []
     for layer in layers:
         first = POSITION if layer == "background" else f"{layer}_presence"

@@ -320,6 +320,7 @@ class _HeldOutRows:
     groups: Array | None  # (rows,)
 
     def compare_with(self, reference: Reference) -> gaps.Counts | None:
+        """Counts of the slice against a reference; None where they cannot be compared."""
         return compare(reference, self.inside, self.outcome, self.groups)
 
 

@@ -200,11 +200,13 @@ class _RandomSample:
         self._parts: list[tuple[Array, ...]] = []
 
     def add(self, columns: tuple[Array, ...]) -> None:
+        """Add rows, given as columns of one length."""
         self._parts.append(columns)
         if sum(len(part[0]) for part in self._parts) > 2 * self._most:
             self._parts = [self.columns()]
 
     def columns(self) -> tuple[Array, ...]:
+        """The columns of the sample, rows in the order in which they were added."""
         joined = tuple(np.concatenate(arrays) for arrays in zip(*self._parts, strict=True))
         chosen = np.sort(np.argsort(joined[-1], kind="stable")[: self._most])
         return tuple(array[chosen] for array in joined)

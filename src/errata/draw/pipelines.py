@@ -122,6 +122,7 @@ def decoder_of(pipeline: Any) -> Decoder:
 
 
 def check_texts_are_drawn(pipeline: Any) -> None:
+    """Raise InputError where the pipeline cannot draw from texts alone."""
     takes = _arguments(pipeline)
     also = any(cls.__name__ in DECODERS for cls in type(pipeline).__mro__)
     if also or not {"prompt", "num_inference_steps", "generator", "output_type"} <= takes:

@@ -157,6 +157,7 @@ class _LeafRows:
 
     @property
     def group(self) -> Mapping[str, Any]:
+        """The group that the tree was grown on, as `group_mask` takes it: a pair of classes, or a scope."""
         return {PAIR: self.rule[PAIR]} if PAIR in self.rule else self.rule["scope"]
 
     @cached_property

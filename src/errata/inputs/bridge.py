@@ -94,9 +94,11 @@ class Maps:
     text_centre: Array  # (m,)
 
     def place_images(self, features: Array) -> Array:
+        """(n, r) the space's rows for image features (n, d)."""
         return unit((features - self.image_centre) @ self.images)
 
     def place_texts(self, embeddings: Array) -> Array:
+        """(n, r) the space's rows for text embeddings (n, m)."""
         return unit((embeddings - self.text_centre) @ self.texts)
 
 
@@ -198,10 +200,12 @@ class Bridge:
         return evaluation.with_representation(NAME, placed, evaluation.source(of))
 
     def to_state(self) -> State:
+        """What is saved: facts and arrays."""
         return State(self.name, self.facts, dict(vars(self.maps)))
 
     @classmethod
     def from_state(cls, state: State) -> Self:
+        """The bridge that `to_state` described."""
         if state.name != cls.name:
             raise InputError(f"a saved bridge is called `{cls.name}`; got {state.name!r}")
         return cls(Maps(**state.arrays), dict(state.facts))
@@ -212,6 +216,7 @@ class Bridge:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
+        """Read a bridge from the file that `save` wrote."""
         return cls.from_state(load_state(path, "bridge", "save one with Bridge.save"))
 
     def _matrix(self, features: Any) -> Matrix:

@@ -34,12 +34,15 @@ class Texts:
         return len(self._texts)
 
     def rows(self, index: Array) -> Texts:
+        """Some of the rows, in the order of `index`."""
         return Texts(self._texts[np.asarray(index)])
 
     def thumbnail(self, i: int, px: int) -> bytes | None:
+        """Always None: a text has no image."""
         return None
 
     def text(self, i: int) -> str | None:
+        """The text of row i."""
         value = self._texts[i]
         if isinstance(value, bytes):
             return value.decode("utf-8", errors="replace")
@@ -59,6 +62,7 @@ class Images:
         return len(self._index)
 
     def text(self, i: int) -> str | None:
+        """Always None: an image has no text."""
         return None
 
     def thumbnail(self, i: int, px: int) -> bytes | None:
@@ -87,6 +91,7 @@ class ImageArrays(Images):
         super().__init__(images, index)
 
     def rows(self, index: Array) -> ImageArrays:
+        """Some of the rows, in the order of `index`."""
         return ImageArrays(self._items, self._index[np.asarray(index)])
 
     def _open(self, item: int, px: int) -> Image.Image | None:
@@ -102,6 +107,7 @@ class ImageBytes(Images):
     """Images as encoded JPEG or PNG bytes, one a row; None where there is none. An arrow column is taken as it is."""
 
     def rows(self, index: Array) -> ImageBytes:
+        """Some of the rows, in the order of `index`."""
         return ImageBytes(self._items, self._index[np.asarray(index)])
 
     def _open(self, item: int, px: int) -> Image.Image | None:
@@ -118,6 +124,7 @@ class ImagePaths(Images):
         self._folder = Path(folder)
 
     def rows(self, index: Array) -> ImagePaths:
+        """Some of the rows, in the order of `index`."""
         return ImagePaths(self._items, self._folder, self._index[np.asarray(index)])
 
     def path(self, i: int) -> Path | None:

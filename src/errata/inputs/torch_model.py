@@ -183,6 +183,7 @@ class _Gathered:
             raise
 
     def add(self, logits: Any, labels: Array, losses: Array | None, columns: dict[str, Any]) -> None:
+        """Add the outputs and columns of one batch."""
         if logits.ndim <= 2:
             self._logits.append(logits.detach().float().cpu().numpy())
             self._column("labels", labels)
@@ -193,6 +194,7 @@ class _Gathered:
         self.batches += 1
 
     def represent(self, rows: Array) -> None:
+        """Add rows of the representation."""
         self._rows.append(rows)
 
     def _column(self, name: str, values: Array, rows: int | None = None) -> None:
@@ -201,6 +203,7 @@ class _Gathered:
         self._columns.setdefault(name, []).append(values)
 
     def evaluation(self, name: str, origin: Origin) -> Evaluation:
+        """An evaluation of all batches, with the representation under `name`."""
         if self.batches == 0:
             raise InputError("the loader gave no batches; give it at least one row")
         columns = {column: np.concatenate(parts) for column, parts in self._columns.items()}

@@ -62,27 +62,35 @@ class NoBackend:
     """Of a saved report: nobody decided anything, and nothing else is known."""
 
     def standings(self) -> Mapping[str, Mapping[str, Any]]:
+        """Nothing was decided."""
         return {}
 
     def edits(self, slice_id: str) -> Mapping[str, bool]:
+        """No row was put into a slice or out of it."""
         return {}
 
     def drawings(self) -> Sequence[Mapping[str, Any]]:
+        """No slice was drawn."""
         return ()
 
     def members(self, slice_id: str) -> Array:
+        """Always raises PageNotFound."""
         raise PageNotFound(f"Slice {slice_id!r} does not exist.")
 
     def row(self, row_id: str) -> int:
+        """Always raises PageNotFound."""
         raise PageNotFound(f"Row {row_id!r} does not exist.")
 
     def hypotheses(self) -> Sequence[Mapping[str, Any]]:
+        """No hypothesis was tested."""
         return ()
 
     def other_audits(self) -> Mapping[str, Audit]:
+        """No other audit is known."""
         return {}
 
     def questionnaire(self) -> Mapping[str, Any] | None:
+        """There is no questionnaire."""
         return None
 
 

@@ -31,6 +31,7 @@ def verdict(slice_: Slice, outcome: str) -> str:
 
 
 def confirmed(measured: HeldOutMeasure, outcome: str) -> str:
+    """How many held-out rows of a confirmed slice are wrong, against the rest."""
     share = f": {numbers.rate(measured.rate)}" if measured.n >= numbers.FEWEST_FOR_PERCENT else ""
     return (
         f"{numbers.out_of(measured.errors, measured.n)} held-out rows {_is_bad(outcome)}{share}, "
@@ -40,6 +41,7 @@ def confirmed(measured: HeldOutMeasure, outcome: str) -> str:
 
 
 def not_confirmed(slice_: Slice, measured: HeldOutMeasure, outcome: str) -> str:
+    """The gap of a slice that is not confirmed, on search rows and on held-out rows."""
     interval = numbers.interval(*measured.interval)
     gap = f"on the held-out rows the gap is {numbers.points(measured.gap)} points ({interval})."
     if slice_.discover is None:
@@ -50,6 +52,7 @@ def not_confirmed(slice_: Slice, measured: HeldOutMeasure, outcome: str) -> str:
 
 
 def too_few(measured: HeldOutMeasure) -> str:
+    """How many held-out rows a slice has, and how many are needed."""
     rows = numbers.counted(measured.n, "held-out row")
     if measured.rows_needed is None:
         return f"{rows}; how many are needed is not known."
@@ -57,6 +60,7 @@ def too_few(measured: HeldOutMeasure) -> str:
 
 
 def rest_rate(measured: HeldOutMeasure) -> str:
+    """The rate of the rest: a percentage, or counts where it has few rows."""
     if measured.rest_n < numbers.FEWEST_FOR_PERCENT:
         return numbers.out_of(round(measured.rest_rate * measured.rest_n), measured.rest_n)
     return numbers.rate(measured.rest_rate)
@@ -103,6 +107,7 @@ def excess(slice_: Slice, measured: HeldOutMeasure, outcome: str) -> str:
 
 
 def found_by(slice_: Slice, methods: int) -> str:
+    """Which methods found a slice, of how many."""
     names = slice_.found_by or (slice_.method,)
     total = max(methods, len(names))
     return f"Found by {len(names)} of {numbers.counted(total, 'method')}: {', '.join(names)}"
@@ -200,6 +205,7 @@ def whisker(slice_: Slice, measured: HeldOutMeasure, outcome: str) -> str:
 
 
 def members_at_random(n: int, of: int, wrong: int | None, in_all: str) -> str:
+    """How many members are listed, and how many of them are wrong."""
     outcomes = "" if wrong is None else f"; {numbers.count(wrong)} wrong here, {in_all} in all"
     return f"{numbers.out_of(n, of)}{outcomes}"
 
@@ -295,6 +301,7 @@ def lengths(data: Lengths) -> str:
 
 
 def skipped(columns: Sequence[SkippedColumn]) -> str:
+    """Which columns are not profiled, and why; empty where there are none."""
     if not columns:
         return ""
     named = ", ".join(f"{c.column} ({numbers.count(c.distinct)} values)" for c in columns)
@@ -310,6 +317,7 @@ def images_left_out(left_out: int, requested: int, megabytes: float) -> str:
 
 
 def images_missing(missing: int, requested: int) -> str:
+    """How many images could not be read; empty where all could."""
     return f"{numbers.out_of(missing, requested)} images are missing: they could not be read." if missing else ""
 
 

@@ -124,6 +124,7 @@ class _SavedBytes:
         self._counted = {parameter.untyped_storage().data_ptr() for parameter in parameters}
 
     def pack(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Count a tensor's storage once and return the tensor, as a hook of autograd."""
         storage = tensor.untyped_storage()
         if storage.data_ptr() not in self._counted:
             self._counted.add(storage.data_ptr())
@@ -132,4 +133,5 @@ class _SavedBytes:
 
     @staticmethod
     def unpack(tensor: torch.Tensor) -> torch.Tensor:
+        """The tensor as it was saved."""
         return tensor

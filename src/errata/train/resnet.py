@@ -24,6 +24,7 @@ class Block(nn.Module):
             self.shortcut = nn.Sequential(_convolution(inside, outside, 1, stride), nn.BatchNorm2d(outside))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(b, c, h, w) -> two convolutions of it, added to the shortcut."""
         y = torch.relu_(self.bn1(self.conv1(x)))
         return torch.relu_(self.bn2(self.conv2(y)) + self.shortcut(x))
 
@@ -47,6 +48,7 @@ class ResNet18(nn.Module):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(b, 3, px, px) -> (b, outputs) logits."""
         logits: torch.Tensor = self.fc(self.stages(self.stem(x)).mean(dim=(2, 3)))
         return logits
 

@@ -34,5 +34,6 @@ class SmallCNN(nn.Module):
         self.head = nn.Linear(HIDDEN, outputs)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(b, 3, px, px) -> (b, outputs) logits."""
         logits: torch.Tensor = self.head(self.hidden(self.body(x)))
         return logits

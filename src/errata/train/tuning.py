@@ -43,6 +43,7 @@ class _LabelledTensors:
 
     @classmethod
     def on(cls, where: torch.device, labelled: Labelled, name: str) -> _LabelledTensors:
+        """Labelled images, checked and moved to a device."""
         images = validate_images(labelled[0], name)
         classes = labelled[1]
         if len(images) != len(classes) or not len(images):
@@ -51,6 +52,7 @@ class _LabelledTensors:
         return cls(torch.from_numpy(np.ascontiguousarray(images)).to(where), labels.to(where))
 
     def batch(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Pixels and labels of some rows."""
         return to_pixels(self.images[rows]), self.labels[rows]
 
 

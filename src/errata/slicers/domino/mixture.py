@@ -82,6 +82,8 @@ class Variance:
 
 @dataclass(frozen=True, eq=False)
 class DominoMixture:
+    """The parameters of s components: a Gaussian with a diagonal covariance, and shares of labels and predictions."""
+
     log_weights: Array  # (s,)
     means: Array  # (s, d)
     variances: Array  # (s, d)
@@ -119,9 +121,11 @@ class Sums:
 
     @classmethod
     def none(cls, s: int, d: int, k: int) -> Sums:
+        """Sums over no rows, for s components, d columns and k classes."""
         return cls(np.zeros(s), np.zeros((s, 2 * d)), np.zeros((s, k)), np.zeros((s, k)))
 
     def add(self, shares: Array, both: Array, probs: Array, onehot: sparse.csr_matrix) -> None:
+        """Add a block of rows with their responsibilities."""
         self.mass += shares.sum(axis=0)
         self.moments += shares.T @ both
         self.labels += (onehot.T @ shares).T

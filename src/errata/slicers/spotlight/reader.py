@@ -54,6 +54,7 @@ class Neighbourhood:
     squares: Array
 
     def covers(self, mu: Array, radius: float) -> bool:
+        """Whether all rows within `radius` of `mu` are among these."""
         return float(np.linalg.norm(mu - self.anchor)) + radius <= self.reach
 
 
