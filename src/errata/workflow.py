@@ -12,6 +12,7 @@ from typing import Any, Literal
 from . import store
 from .core import Array, Audit, Captions, Evaluation, InputError, Slice
 from .core.apply import apply, scoped
+from .core.audit import UNCONFIRMABLE
 from .core.confirm import (
     Settings,
     SliceCandidate,
@@ -22,6 +23,7 @@ from .core.confirm import (
     select_candidates,
 )
 from .core.errors import unknown
+from .core.evaluation import INFLUENCE
 from .core.membership import OVERLAP, jaccard
 from .core.progress import Progress, silent
 from .core.same_rows import count_same_rows
@@ -29,7 +31,6 @@ from .core.split import discover_mask
 from .explain import draw_map, restore_explanation
 from .explain import explain as explain_audit
 from .inputs import read
-from .inputs.influence import REPRESENTATION as INFLUENCE
 from .inputs.influence import add_influence
 from .report import to_html
 from .slicers import Approximation, Slicer, knows_outcome, make, registry, restore
@@ -40,7 +41,6 @@ FEWEST_ROWS = 20
 SEEDS = 2**32  # as many as scikit-learn takes
 BEST = ("domino", "gmm")
 WITHOUT_LABELS = ("spotlight", "gmm")  # where there are losses and a representation only
-UNCONFIRMABLE = "unconfirmable"
 
 Options = Mapping[str, Mapping[str, Any]]  # method -> {option: value}
 

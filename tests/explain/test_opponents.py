@@ -7,7 +7,8 @@ import pytest
 
 import errata
 from errata.core import Evaluation, InputError, Source
-from errata.explain.coherence import Coherence, _mean_cosine
+from errata.core.blocks import mean_cosine
+from errata.explain.coherence import Coherence
 from errata.explain.context import Context
 from errata.explain.opponents import _profile
 from errata.explain.relabel import relabel_candidates
@@ -64,7 +65,7 @@ def test_rows_that_are_not_there_and_missing_embeddings_are_said():
 
 def test_mean_cosine_over_pairs_by_hand():
     U = np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]])
-    assert _mean_cosine(U) == pytest.approx((0.6 + 0.0 + 0.8) / 3)
+    assert mean_cosine(U) == pytest.approx((0.6 + 0.0 + 0.8) / 3)
 
 
 def test_the_profile_counts_values_that_are_commoner_among_the_rows():

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from ..core import Array, Audit
-from ..report.script_data import UNKNOWN, WRONG, map_data, outcomes, positions
+from ..report.script_data import UNKNOWN, WRONG, map_data, outcomes, unit_positions
 
 SIZES = (72, 112, 256, 640)  # pixels that a thumbnail may have: as many as pages ask for
 MOST_DRAWN = 20_000
 CACHED = 64 << 20  # bytes of thumbnails
-FULL = 32_767
 
 
 class AuditRows:
@@ -94,9 +93,8 @@ class AuditRows:
 
     def in_loop(self, loop: Array) -> Array:
         """(n,) bool: rows of the whole audit inside a polygon (m, 2) of positions in [-1, 1]."""
-        xy = positions(self.audit)
-        assert xy is not None
-        points = xy.astype(np.float32) / FULL
+        points = unit_positions(self.audit)
+        assert points is not None
         low = loop.min(axis=0)
         high = loop.max(axis=0)
         inside = np.zeros(len(points), dtype=bool)

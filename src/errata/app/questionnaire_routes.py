@@ -9,12 +9,10 @@ from typing import Any
 from fastapi import FastAPI, HTTPException
 
 from ..core import InputError
-from ..people.entries import Annotation, Task
+from ..people.entries import Annotation
 from ..report import View
-from ..report.pages.questionnaire import question_items
+from ..report.pages.questionnaire import TASK, question_items
 from .served_audit import ServedAudit
-
-TASK: Task = "questionnaire"
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from fastapi import HTTPException
 
 from ..core import Array, Audit
+from ..hypothesis.testing import Search
 from ..people.curation import DrawnSlice
 from ..people.records import Records
 from ..report.contract import PageNotFound
@@ -17,8 +18,6 @@ from .audit_rows import AuditRows
 if TYPE_CHECKING:
     from .hypothesis_routes import HypothesisTester
     from .questionnaire_routes import Questionnaire
-
-Search = Callable[[str], Array]
 
 
 @dataclass(frozen=True, eq=False)

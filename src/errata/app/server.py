@@ -11,11 +11,13 @@ from fastapi.responses import HTMLResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from ..core import Array, Audit
+from ..hypothesis.testing import Search
 from ..people.entries import Annotation, Decision, Drawing, Edit
 from ..people.records import Records
 from ..report import Page, View
 from ..report.pages.annotate import class_names, queue_items
 from ..report.pages.drawn_slice import overlap
+from ..report.pages.questionnaire import TASK
 from ..report.row_facts import row_facts
 from ..report.served import render_page, scripts_by_name, served_view
 from . import hypothesis_routes, questionnaire_routes
@@ -24,7 +26,7 @@ from .base_app import new_app
 from .guard import LOOPBACK, Guard
 from .hypothesis_routes import HypothesisTester
 from .questionnaire_routes import Questionnaire
-from .served_audit import RecordsBackend, Search, ServedAudit, parse_entry
+from .served_audit import RecordsBackend, ServedAudit, parse_entry
 
 Loop = Annotated[list[tuple[float, float]], Body(embed=True, min_length=3, max_length=5000)]
 DAY = "private, max-age=86400, immutable"  # of an address that names its audit
@@ -182,7 +184,7 @@ def _in_loop(served: ServedAudit, loop: list[tuple[float, float]]) -> Array:
 
 def _check_annotation(served: ServedAudit, view: View, annotation: Annotation) -> Annotation:
     """An answer about a slice is about one of this audit's rows and classes."""
-    if annotation.task == questionnaire_routes.TASK:
+    if annotation.task == TASK:
         return questionnaire_routes.check_annotation(served, view, annotation)
     if all(slice_.id != annotation.queue for slice_ in served.audit.slices):
         return annotation  # something else that people label

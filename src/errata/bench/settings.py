@@ -21,9 +21,9 @@ import numpy as np
 
 from ..core import Array, Evaluation, InputError, Source
 from ..core.errors import unknown
+from ..core.evaluation import INFLUENCE
 from ..core.gaps import wilson
 from ..core.progress import Progress, silent
-from ..inputs.influence import REPRESENTATION as INFLUENCE
 from ..inputs.influence import add_influence
 from ..slicers import make
 from ..workflow import options_of

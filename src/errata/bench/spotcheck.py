@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from ..core import Array, Evaluation, InputError
+from ..core.evaluation import INFLUENCE
 from ..core.membership import drop_overlapping, standing_out
 from ..core.progress import Progress, silent
-from ..inputs.influence import REPRESENTATION, SOURCE, HeadInfluence, InfluenceOptions
+from ..inputs.influence import SOURCE, HeadInfluence, InfluenceOptions
 from ..slicers import make
 from ..workflow import options_of
 from . import metrics
@@ -207,7 +208,7 @@ def read_world(path: Path) -> tuple[Evaluation, Array]:
         # Columns of unit size on average: the published Spotlight starts at tau = 1e-4 and is dark from the first
         # step where a row's squared length exceeds 1e4, as it does for networks trained from scratch.
         X *= np.sqrt(X.shape[1] / np.square(X, dtype=np.float64).sum(axis=1).mean())
-        evaluation = _positives(arrays["logits"], X).with_representation(REPRESENTATION, arrays["influence"], SOURCE)
+        evaluation = _positives(arrays["logits"], X).with_representation(INFLUENCE, arrays["influence"], SOURCE)
         return evaluation, arrays["blindspot"]
 
 

@@ -11,6 +11,7 @@ from .evaluation import Evaluation
 from .record import Record
 
 SCHEMA = "errata.audit/1"
+UNCONFIRMABLE = "unconfirmable"  # `reason` of what cannot be tested: the outcome itself defines it
 
 Verdict = Literal["confirmed", "not confirmed", "too few to tell"]
 

@@ -75,3 +75,10 @@ def unit(rows: Array) -> Array:
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     scaled: Array = rows / np.where(lengths > 0, lengths, 1.0)
     return scaled
+
+
+def mean_cosine(rows: Array) -> float:
+    """The mean cosine over pairs of different rows of length one."""
+    m = len(rows)
+    total = rows.sum(axis=0)  # its squared length has every pair twice, and each row once
+    return float((total @ total - (rows * rows).sum()) / (m * (m - 1)))

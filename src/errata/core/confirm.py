@@ -15,7 +15,7 @@ import numpy as np
 from scipy import stats
 
 from . import gaps
-from .audit import HeldOutMeasure, Overall, SearchMeasure, Verdict
+from .audit import UNCONFIRMABLE, HeldOutMeasure, Overall, SearchMeasure, Verdict
 from .blocks import Array
 from .errors import InputError
 from .evaluation import Evaluation
@@ -350,7 +350,7 @@ def _confirm(split: SplitTask, candidate: SliceCandidate, s: int) -> SliceResult
         explained_by = tuple(name for name in against if name not in beyond)
     elif candidate.fidelity is not None and candidate.fidelity < LEAST_FIDELITY:
         verdict = "not confirmed"
-        reason = "unconfirmable"
+        reason = UNCONFIRMABLE
     return SliceResult(
         candidate=candidate,
         split=split,

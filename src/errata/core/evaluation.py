@@ -15,6 +15,8 @@ from .blocks import Array, Matrix, take
 from .errors import InputError, MissingInput, unknown
 from .media import Media
 
+INFLUENCE = "influence"  # the representation that holds influence embeddings
+
 Task = Literal["classification", "multilabel", "regression", "loss"]
 
 

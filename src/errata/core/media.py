@@ -7,6 +7,8 @@ from typing import Literal, Protocol, runtime_checkable
 
 from .blocks import Array
 
+JPEG_QUALITY = 85  # of thumbnails
+
 
 @runtime_checkable
 class Media(Protocol):

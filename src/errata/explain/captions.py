@@ -18,10 +18,10 @@ from ..core.blocks import unit
 from ..core.captions import nearest_share
 from ..core.gaps import wilson
 from ..core.record import FLAT, Record, json_key
+from ..core.words import WORD
 from .context import Context
 from .descriptions import Retrieval, retrieve, unit_products
 from .kinds import SliceExplanation
-from .tokens import WORD
 from .view import MEASURED_ON, Match, Outcome, SliceView, measure_match, measure_outcome
 
 MOST = 5  # on each side

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..core import Array
-from ..core.blocks import Matrix
+from ..core.blocks import Matrix, mean_cosine
+from ..core.evaluation import INFLUENCE
 from ..core.record import json_key
 from .context import Context
 from .examples import Example, example
 from .kinds import SliceExplanation
-from .training_rows import REPRESENTATION
 from .view import MEASURED_ON, SliceView
 
 CENTRAL = 4
@@ -40,9 +40,9 @@ class Coherence(SliceExplanation):
     def explain(cls, view: SliceView, context: Context) -> Coherence | None:
         """None without influence embeddings."""
         evaluation = view.evaluation
-        if REPRESENTATION not in evaluation.representations:
+        if INFLUENCE not in evaluation.representations:
             return None
-        E = evaluation.representations[REPRESENTATION]
+        E = evaluation.representations[INFLUENCE]
         pool = view.measured
         counted = "all"
         if evaluation.errors is not None:
@@ -77,18 +77,11 @@ def _compare(E: Array, inside: Array, seed: int) -> tuple[float, float, float]:
     lengths = np.linalg.norm(E, axis=1, keepdims=True)
     U = E / np.where(lengths > 0, lengths, 1.0)
     m = int(inside.sum())
-    own = _mean_cosine(U[inside])
+    own = mean_cosine(U[inside])
     rng = np.random.default_rng(seed)
-    random = np.array([_mean_cosine(U[rng.permutation(len(U))[:m]]) for _ in range(DRAWS)])
+    random = np.array([mean_cosine(U[rng.permutation(len(U))[:m]]) for _ in range(DRAWS)])
     beyond = int((random >= own).sum())
     return own, float(random.mean()), (1 + beyond) / (1 + DRAWS)
-
-
-def _mean_cosine(U: Array) -> float:
-    """Over pairs of different rows: the squared length of their sum has every pair twice, and each row once."""
-    m = len(U)
-    total = U.sum(axis=0)
-    return float((total @ total - (U * U).sum()) / (m * (m - 1)))
 
 
 def _central(E: Matrix, view: SliceView) -> Array:

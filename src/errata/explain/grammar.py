@@ -13,7 +13,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from ..core import InputError, MissingExtra
 from ..core.errors import unknown
-from .tokens import WORD
+from ..core.words import WORD
 
 TEMPLATE = "a photo of {}"
 ADJECTIVES = ("white", "blue", "red", "green", "black", "yellow", "orange", "brown")

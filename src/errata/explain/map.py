@@ -12,7 +12,7 @@ from ..core.progress import Progress, silent
 from .layout import lay_out
 
 LANDMARKS = 1_000  # rows that t-SNE lays out; the others lie between them
-FULL = 32_767  # positions are whole numbers of two bytes: a screen has fewer pixels
+FULL_SCALE = 32_767  # positions are whole numbers of two bytes: a screen has fewer pixels
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def draw_map(
     if name is None:
         return audit
     xy = lay_out(audit.evaluation, name, seed=seed, landmarks=LANDMARKS, progress=progress)
-    whole = np.round(np.clip(xy, -1, 1) * FULL).astype("<i2")
+    whole = np.round(np.clip(xy, -1, 1) * FULL_SCALE).astype("<i2")
     row_map = RowMap(name, len(whole), b64encode(whole.tobytes()).decode())
     others = tuple(explanation for explanation in audit.explanations if explanation.kind != RowMap.kind)
     return replace(audit, explanations=(*others, row_map))

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from ..core import Array, Evaluation, InputError
+from ..core.evaluation import INFLUENCE
 from ..core.gaps import wilson
 from ..core.record import Record, json_key
 from .context import Context
 from .kinds import SliceExplanation
-from .training_rows import REPRESENTATION, TrainingRow, has_influence, influence_on, training_fields
+from .training_rows import TrainingRow, has_influence, influence_on, training_fields
 from .view import MEASURED_ON, SliceView
 
 MAX_ROWS = 8
@@ -61,7 +62,7 @@ class Opponents(SliceExplanation):
         """Chosen for members that were searched, measured on the others."""
         train = context.train
         assert train is not None
-        E = view.evaluation.representations[REPRESENTATION]
+        E = view.evaluation.representations[INFLUENCE]
         chosen = view.inside & view.chosen
         measured = view.inside & view.measured
         scores = influence_on(E, train, chosen)
@@ -102,11 +103,11 @@ def opponents(
     """
     if not has_influence(evaluation, train):
         raise InputError(
-            f"opponents need the representation `{REPRESENTATION}` in the evaluation and in `train`, of one factor; "
+            f"opponents need the representation `{INFLUENCE}` in the evaluation and in `train`, of one factor; "
             "collect both with the same errata.inputs.fit_influence"
         )
     inside = _mask(evaluation, rows)
-    scores = influence_on(evaluation.representations[REPRESENTATION], train, inside) / inside.sum()
+    scores = influence_on(evaluation.representations[INFLUENCE], train, inside) / inside.sum()
     signed = -scores if helpers else scores
     order = np.argsort(signed, kind="stable")[: int((signed < 0).sum())][:count]
     return [TrainingRow(**training_fields(train, int(i)), influence=float(scores[i])) for i in order]

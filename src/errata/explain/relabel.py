@@ -9,10 +9,11 @@ from sklearn.neighbors import NearestNeighbors
 
 from ..core import Array, Audit, Evaluation, InputError
 from ..core.blocks import blocks
+from ..core.evaluation import INFLUENCE
 from ..core.record import json_key
 from .context import Context
 from .kinds import AuditExplanation
-from .training_rows import REPRESENTATION, TrainingRow, has_influence, influence_on, training_fields
+from .training_rows import TrainingRow, has_influence, influence_on, training_fields
 
 NEIGHBOURS = 10
 LOOKED_AT = 500  # of the most harmful training rows: the neighbours of others are not searched
@@ -55,7 +56,7 @@ def relabel_candidates(evaluation: Evaluation, train: Evaluation, count: int = M
     """
     if not has_influence(evaluation, train):
         raise InputError(
-            f"relabel candidates need the representation `{REPRESENTATION}` in the evaluation and in `train`; "
+            f"relabel candidates need the representation `{INFLUENCE}` in the evaluation and in `train`; "
             "collect both with the same errata.inputs.fit_influence"
         )
     if evaluation.errors is None or train.labels is None or train.task != "classification":
@@ -63,7 +64,7 @@ def relabel_candidates(evaluation: Evaluation, train: Evaluation, count: int = M
     wrong = evaluation.errors
     if not wrong.any():
         return []
-    scores = influence_on(evaluation.representations[REPRESENTATION], train, wrong) / wrong.sum()
+    scores = influence_on(evaluation.representations[INFLUENCE], train, wrong) / wrong.sum()
     harmful = np.argsort(scores, kind="stable")[: min(LOOKED_AT, int((scores < 0).sum()))]
     suggested, agree = _neighbours(train, harmful)
     doubtful = np.flatnonzero(suggested != train.labels[harmful])[:count]
@@ -84,7 +85,7 @@ def _neighbours(train: Evaluation, rows: Array) -> tuple[Array, Array]:
     """(r,) the commonest label among each row's nearest others, and (r,) how many have its own."""
     assert train.labels is not None
     blind = [name for name in train.representations if not train.source(name).reads]
-    X = np.asarray(train.representations[next(iter(blind), REPRESENTATION)])
+    X = np.asarray(train.representations[next(iter(blind), INFLUENCE)])
     k = min(NEIGHBOURS, len(X) - 1)
     if not len(rows) or k < 1:
         return train.labels[rows], np.zeros(len(rows), dtype=np.int64)
@@ -98,8 +99,8 @@ def _neighbours(train: Evaluation, rows: Array) -> tuple[Array, Array]:
 
 def _count_opposed(evaluation: Evaluation, train: Evaluation, rows: Array, wrong: Array) -> Array:
     """(r,) how many errors each training row has a negative influence on."""
-    T = np.asarray(train.representations[REPRESENTATION][rows])
+    T = np.asarray(train.representations[INFLUENCE][rows])
     counts = np.zeros(len(rows), dtype=np.int64)
-    for part, block in blocks(evaluation.representations[REPRESENTATION]):
+    for part, block in blocks(evaluation.representations[INFLUENCE]):
         counts += ((block[wrong[part]] @ T.T) < 0).sum(axis=0)
     return counts

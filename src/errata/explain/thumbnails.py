@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..core import Array
-from ..core.media import data_address
+from ..core.media import JPEG_QUALITY, data_address
 
 PX = 96  # the longer side of an image that is larger
-JPEG_QUALITY = 85
 COLD = np.array([0.4, 0.0, 0.65])  # purple
 HOT = np.array([1.0, 0.85, 0.1])  # yellow: light where it is hot
 COVERED = 0.8  # of an image, where the heat is highest: what lies below still shows

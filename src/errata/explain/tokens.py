@@ -11,13 +11,13 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from ..core import Array, Media
 from ..core.record import FLAT, Record, json_key
+from ..core.words import WORD
 from .kinds import SliceExplanation
 from .view import MEASURED_ON, Match, SliceView, measure_match, ratio
 
 if TYPE_CHECKING:
     from .context import Context
 
-WORD = r"[^\W_]+(?:['’][^\W_]+)*"  # letters and digits of any script; "don't" is one word
 MOST = 10
 FEWEST = 5  # times in the slice
 FEWEST_ROWS = 3  # of the slice: one long text that repeats a name is not a pattern

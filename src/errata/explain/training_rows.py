@@ -14,10 +14,10 @@ import numpy as np
 
 from ..core import Array, Evaluation
 from ..core.blocks import Matrix, blocks
+from ..core.evaluation import INFLUENCE
 from ..core.media import data_address
 from .examples import Example, example_fields
 
-REPRESENTATION = "influence"
 PX = 72
 TEXT = 240
 
@@ -46,10 +46,10 @@ def training_fields(train: Evaluation, row: int) -> dict[str, Any]:
 
 def has_influence(evaluation: Evaluation, train: Evaluation | None) -> bool:
     """Whether both have influence embeddings of the same factor, as far as their columns can say."""
-    if train is None or REPRESENTATION not in train.representations:
+    if train is None or INFLUENCE not in train.representations:
         return False
-    mine = evaluation.representations.get(REPRESENTATION)
-    return mine is not None and mine.shape[1] == train.representations[REPRESENTATION].shape[1]
+    mine = evaluation.representations.get(INFLUENCE)
+    return mine is not None and mine.shape[1] == train.representations[INFLUENCE].shape[1]
 
 
 def influence_on(E: Matrix, train: Evaluation, rows: Array) -> Array:
@@ -57,7 +57,7 @@ def influence_on(E: Matrix, train: Evaluation, rows: Array) -> Array:
     total = np.zeros(E.shape[1])
     for part, block in blocks(E):
         total += rows[part].astype(np.float64) @ block
-    T = train.representations[REPRESENTATION]
+    T = train.representations[INFLUENCE]
     scores = np.empty(len(T))
     for part, block in blocks(T):
         scores[part] = block @ total

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from ..core.blocks import Array
 from ..core.errors import InputError
 from ..core.evaluation import Evaluation
+from ..core.words import WORD
 from .columns import (
     TypedColumn,
     column_names,
@@ -33,7 +34,6 @@ from .columns import (
 )
 
 MAX_DEPTH = 50  # of nested parentheses and `not`
-WORD = r"[^\W_]+(?:['’][^\W_]+)*"  # letters and digits of any script; "don't" is one word
 QUOTES = "\"'“"
 SPELLINGS = {"==": "=", "<>": "!=", "≠": "!=", "≤": "<=", "≥": ">="}
 TOKEN = re.compile(

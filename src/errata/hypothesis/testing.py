@@ -16,13 +16,14 @@ import numpy as np
 from scipy import special
 
 from ..core import gaps
-from ..core.audit import Audit, Verdict
+from ..core.audit import UNCONFIRMABLE, Audit, Verdict
 from ..core.blocks import Array
 from ..core.captions import nearest_share
 from ..core.confirm import LARGEST_SHARE, Settings, SliceCandidate, SplitTask, confirm_all
 from ..core.errors import InputError, unknown
 from ..core.evaluation import Evaluation
 from ..core.references import compare, effective_rows, rest_reference
+from ..core.words import FEWEST_FOR_PERCENT, READS_OUTCOME, WORD
 from .columns import (
     BUILT_IN,
     OUTCOME,
@@ -34,14 +35,12 @@ from .columns import (
     quoted_list,
     read_column,
 )
-from .grammar import WORD, Node, Parser, Predicate, is_condition, tokenize
+from .grammar import Node, Parser, Predicate, is_condition, tokenize
 
 MAX_CHARACTERS = 1000  # of a hypothesis
 MAX_IDS = 500  # in JSON
-FEWEST_FOR_PERCENT = 20
 MAX_UNMENTIONED = 3  # hypotheses: up to so many, the sentence does not give their number
 SIDE = 0.025  # of a 95% interval
-UNCONFIRMABLE = "The method reads the outcome of a row, so a high error is by construction."
 
 Search = Callable[[str], Array]  # words -> (n,) similarities, larger is nearer
 
@@ -342,7 +341,7 @@ def run_test(
         parts = () if nearest is not None else _parts(condition, split)
         return replace(result, parts=parts, sentence=_none_matches(condition.text, parts))
     if condition.reads_outcome:
-        return replace(result, verdict="not confirmed", reason="unconfirmable", sentence=UNCONFIRMABLE)
+        return replace(result, verdict="not confirmed", reason=UNCONFIRMABLE, sentence=READS_OUTCOME)
     result = replace(result, **_measure(split, inside, hypotheses))
     return replace(result, sentence=_sentence(result))
 

@@ -14,11 +14,10 @@ import numpy as np
 
 from ..core import Array, InputError
 from ..core.blocks import blocks
+from ..core.media import JPEG_QUALITY
 
 if TYPE_CHECKING:
     from PIL import Image
-
-JPEG_QUALITY = 85
 
 
 class Texts:

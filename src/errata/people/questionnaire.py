@@ -13,7 +13,7 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 
 from ..core import Array, InputError
-from ..core.blocks import unit
+from ..core.blocks import mean_cosine, unit
 from ..core.errors import unknown
 
 UsefulView = Literal["heat map", "attack", "both", "none"]
@@ -159,7 +159,7 @@ def description_agreement(
     start = 0
     for about, descriptions in several.items():
         stop = start + len(descriptions)
-        similarity[about] = _mean_cosine(U[start:stop])
+        similarity[about] = mean_cosine(U[start:stop])
         start = stop
     return similarity
 
@@ -172,10 +172,6 @@ def _embedded(texts: list[str], embed: Embed) -> Array:
     if rows.ndim != 2 or len(rows) != len(texts) or not np.isfinite(rows).all():
         raise InputError(f"`embed` must give a finite row for each of {len(texts)} texts; got shape {rows.shape}")
     return unit(rows)
-
-
-def _mean_cosine(U: Array) -> float:
-    return float((U @ U.T)[np.triu_indices(len(U), 1)].mean())
 
 
 def mean_scores(answers: Iterable[QuestionnaireAnswer], question: Literal["ease", "confidence"]) -> dict[str, float]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..core.words import FEWEST_FOR_PERCENT
 from . import numbers
-
-FORMS = {"confirmed": "confirmed", "not confirmed": "not", "too few to tell": "few"}
+from .marks import VERDICT_CLASSES
 
 
 def history(hypotheses: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -34,14 +34,14 @@ def _line(hypothesis: Mapping[str, Any]) -> dict[str, Any]:
     n = hypothesis["n"]
     verdict = hypothesis["verdict"]
     interval = ""
-    if hypothesis["interval"] is not None and n >= numbers.FEWEST_FOR_PERCENT:
+    if hypothesis["interval"] is not None and n >= FEWEST_FOR_PERCENT:
         interval = numbers.interval(*hypothesis["interval"])
     verdict_text = "Not tested again" if verdict is None else verdict.capitalize()
     return {
         "text": hypothesis["text"],
         "person": hypothesis["person"],
         "verdict": verdict_text,
-        "form": FORMS.get(verdict, "few"),
+        "form": VERDICT_CLASSES.get(verdict, "few"),
         "note": _note(hypothesis),
         "rate": numbers.rate_of(hypothesis["errors"], n),
         "count": numbers.out_of(hypothesis["errors"], n),

@@ -11,7 +11,8 @@ from ..core import HeldOutMeasure, Slice
 from ..core.gaps import wilson
 from ..explain.sizes import SizePoint, Sizes
 
-FORMS = {"confirmed": "", "not confirmed": "k-not", "too few to tell": "k-few"}
+VERDICT_CLASSES = {"confirmed": "confirmed", "not confirmed": "not", "too few to tell": "few"}  # of the style sheet
+FORMS = {verdict: f"k-{name}" for verdict, name in VERDICT_CLASSES.items()} | {"confirmed": ""}  # of marks
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-FEWEST_FOR_PERCENT = 20  # under it a percentage pretends to know more than it does
+from ..core.words import FEWEST_FOR_PERCENT
+
 NOT_MEASURED = "not measured"
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 

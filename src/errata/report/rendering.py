@@ -7,7 +7,7 @@ from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from . import numbers, script_data
+from . import marks, numbers, script_data
 from .contract import Page, View
 from .static_files import PAGE, PERSON, SAVED, Script
 
@@ -18,13 +18,15 @@ KEYS = (("?", "this list"), ("j k", "next, previous slice"))
 def templates(*packages: str) -> Environment:
     """The templates of `packages`, which bring pages of their own, and after them those of this room."""
     others = [package for package in packages if package != "errata.report"]
-    return Environment(
+    environment = Environment(
         loader=ChoiceLoader([PackageLoader(package, "templates") for package in (*others, "errata.report")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals["verdict_classes"] = marks.VERDICT_CLASSES
+    return environment
 
 
 def shared_values(view: View) -> dict[str, Any]:

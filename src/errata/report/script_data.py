@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from ..core import Array, Audit
 from ..core.audit import of_kind
-from ..explain.map import RowMap
+from ..explain.map import FULL_SCALE, RowMap
 from ..hypothesis import to_columns
 
 MOST_POINTS = 20_000  # of a saved page
@@ -31,6 +31,12 @@ def positions(audit: Audit) -> Array | None:
     """(n, 2) whole numbers of two bytes; None where no map was drawn."""
     row_map = next(iter(of_kind(audit.explanations, RowMap)), None)
     return None if row_map is None else row_map.positions()
+
+
+def unit_positions(audit: Audit) -> Array | None:
+    """(n, 2) positions in [-1, 1]; None where no map was drawn."""
+    xy = positions(audit)
+    return None if xy is None else xy.astype(np.float32) / FULL_SCALE
 
 
 def map_data(audit: Audit, rows: Array | None = None) -> dict[str, Any] | None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..core import Evaluation, HeldOutMeasure, Overall, Slice
+from ..core.audit import UNCONFIRMABLE
+from ..core.words import FEWEST_FOR_PERCENT, READS_OUTCOME
 from ..explain.captions import DirectionCaptions
 from ..explain.descriptions import DescriptionRow, Descriptions
 from ..explain.metadata import SkippedColumn
@@ -14,13 +16,12 @@ from ..explain.tokens import Lengths
 from . import numbers
 
 ERROR = "error"  # `Overall.outcome` where an outcome is an error
-UNCONFIRMABLE = "The method reads the outcome of a row, so a high error is by construction."
 
 
 def verdict(slice_: Slice, outcome: str) -> str:
     """What the held-out rows say of a slice."""
-    if slice_.reason == "unconfirmable":
-        return UNCONFIRMABLE
+    if slice_.reason == UNCONFIRMABLE:
+        return READS_OUTCOME
     if slice_.confirm is None:
         return "Its error on held-out rows was not measured."
     if slice_.verdict == "confirmed":
@@ -32,7 +33,7 @@ def verdict(slice_: Slice, outcome: str) -> str:
 
 def confirmed(measured: HeldOutMeasure, outcome: str) -> str:
     """How many held-out rows of a confirmed slice are wrong, against the rest."""
-    share = f": {numbers.rate(measured.rate)}" if measured.n >= numbers.FEWEST_FOR_PERCENT else ""
+    share = f": {numbers.rate(measured.rate)}" if measured.n >= FEWEST_FOR_PERCENT else ""
     return (
         f"{numbers.out_of(measured.errors, measured.n)} held-out rows {_is_bad(outcome)}{share}, "
         f"against {rest_rate(measured)} of the rest. The gap is {numbers.points(measured.gap)} points "
@@ -61,7 +62,7 @@ def too_few(measured: HeldOutMeasure) -> str:
 
 def rest_rate(measured: HeldOutMeasure) -> str:
     """The rate of the rest: a percentage, or counts where it has few rows."""
-    if measured.rest_n < numbers.FEWEST_FOR_PERCENT:
+    if measured.rest_n < FEWEST_FOR_PERCENT:
         return numbers.out_of(round(measured.rest_rate * measured.rest_n), measured.rest_n)
     return numbers.rate(measured.rest_rate)
 
@@ -153,7 +154,7 @@ def overall(total: Overall) -> str:
 
 
 def _overall_share(total: Overall) -> str:
-    return f": {numbers.rate(total.confirm_rate)}" if total.confirm_n >= numbers.FEWEST_FOR_PERCENT else ""
+    return f": {numbers.rate(total.confirm_rate)}" if total.confirm_n >= FEWEST_FOR_PERCENT else ""
 
 
 def errors_inside(inside: int, slices: int, covered: float, outside: tuple[int, int]) -> str:
@@ -334,6 +335,4 @@ def overlap(first: tuple[str, int], second: tuple[str, int], both: int) -> str:
 
 def _share(k: int, n: int) -> str:
     """98 of 214 (45.8%)."""
-    return (
-        f"{numbers.out_of(k, n)} ({numbers.rate(k / n)})" if n >= numbers.FEWEST_FOR_PERCENT else numbers.out_of(k, n)
-    )
+    return f"{numbers.out_of(k, n)} ({numbers.rate(k / n)})" if n >= FEWEST_FOR_PERCENT else numbers.out_of(k, n)

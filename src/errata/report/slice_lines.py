@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import Audit, Slice
+from ..core.audit import UNCONFIRMABLE
 from ..explain.names import Name
 from . import marks, numbers, sentences
 from .contract import View
@@ -93,7 +94,7 @@ def methods_of(audit: Audit) -> list[str]:
 def _measured(view: View, slice_: Slice, outcome: str) -> dict[str, Any]:
     """The numbers at the right edge; excess errors only where there is evidence for them."""
     measured = slice_.confirm
-    if measured is None or slice_.reason == "unconfirmable":  # a number by construction is not shown
+    if measured is None or slice_.reason == UNCONFIRMABLE:  # a number by construction is not shown
         return {"whisker": None, "whisker_label": "", "rate": "", "rest": "", "excess": "", "loss": "", "q": ""}
     excess = sentences.excess(slice_, measured, outcome) if slice_.verdict == "confirmed" else ""
     by_error = measured.error_rate is not None

@@ -217,14 +217,27 @@ def _rate_share(step: int, total: int) -> float:
 
 
 def _accuracy(model: nn.Module, images: Images, labels: Images, where: torch.device, batch: int) -> float:
-    targets = as_tensor(labels)
-    correct = 0
-    with evaluating(model):
+    targets = as_tensor(labels).long()
+
+    def outputs() -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         for start in range(0, len(images), batch):
             with precision(where):
                 logits = model(normalise_bytes(as_tensor(images[start : start + batch]).to(where)))
-            correct += int((predicted_classes(logits).cpu() == targets[start : start + batch].long()).sum())
-    return correct / len(targets)
+            yield logits, targets[start : start + batch].to(where)
+
+    return share_correct(model, outputs())
+
+
+def share_correct(model: nn.Module, outputs: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> float:
+    """The share of rows that a model classifies correctly; outputs: logits and classes of a batch at a time, computed
+    as they are read, with the model in its evaluation mode."""
+    correct = 0
+    total = 0
+    with evaluating(model):
+        for logits, classes in outputs:
+            correct += int((predicted_classes(logits) == classes).sum())
+            total += len(classes)
+    return correct / total
 
 
 def _optimiser(model: nn.Module, lr: float, where: torch.device) -> torch.optim.Optimizer:

@@ -18,8 +18,8 @@ import torch
 from torch import nn
 
 from ..core import Array, InputError
-from ..tensors import Prepare, evaluating, on_device, to_pixels, validate_images
-from .loop import loss_of, predicted_classes, run_epoch
+from ..tensors import Prepare, on_device, to_pixels, validate_images
+from .loop import loss_of, run_epoch, share_correct
 
 Labelled = tuple[Array, Array]  # images (n, h, w, c) or (n, h, w) as bytes, and classes (n,)
 
@@ -192,10 +192,6 @@ def measure_accuracy(
 
 
 def _accuracy(model: nn.Module, prepare: Prepare | None, labelled: _LabelledTensors, batch: int = 2048) -> float:
-    n = len(labelled.labels)
-    correct = 0
-    with evaluating(model):
-        for start in range(0, n, batch):
-            x, y = labelled.batch(torch.arange(start, min(start + batch, n), device=labelled.labels.device))
-            correct += int((predicted_classes(_logits(model, prepare, x)) == y).sum())
-    return correct / n
+    rows = torch.arange(len(labelled.labels), device=labelled.labels.device)
+    batches = (labelled.batch(rows[start : start + batch]) for start in range(0, len(rows), batch))
+    return share_correct(model, ((_logits(model, prepare, x), y) for x, y in batches))

@@ -5,11 +5,10 @@ an evaluation's own arrays.
 """
 
 from .fitting import Influence, fit_influence, load_influence, restore_influence, save_influence
-from .head import REPRESENTATION, SOURCE, HeadInfluence, InfluenceOptions, add_influence
+from .head import SOURCE, HeadInfluence, InfluenceOptions, add_influence
 from .layers import LayersInfluence
 
 __all__ = [
-    "REPRESENTATION",
     "SOURCE",
     "HeadInfluence",
     "Influence",

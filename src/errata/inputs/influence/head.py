@@ -14,12 +14,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ...core import Array, Evaluation, InputError, Matrix, Source, State
+from ...core.evaluation import INFLUENCE
 from ...core.progress import Progress, silent
 from .lanczos import Factor, factor, krylov
 
 # The embedding of a labelled row is its gradient: it reads the label, and beside a layer of the model the outcome.
 SOURCE = Source(from_model=True, reads=frozenset({"label"}))
-REPRESENTATION = "influence"  # the name under which an evaluation has these embeddings
 HESSIAN_ROWS = 5000  # of which the mean Hessian is taken: the paper's number
 BLOCK_NUMBERS = 1 << 24  # numbers held at a time while rows are projected,
 WIDE = 512  # for so many columns of a product
@@ -150,7 +150,7 @@ class HeadInfluence:
         progress: Progress = silent,
     ) -> Evaluation:
         """The evaluation with its influence embeddings, computed from its own arrays alone."""
-        return evaluation.with_representation(REPRESENTATION, self.transform(evaluation), SOURCE)
+        return evaluation.with_representation(INFLUENCE, self.transform(evaluation), SOURCE)
 
     def to_state(self) -> State:
         """What a file needs to hold."""
@@ -215,7 +215,7 @@ def _residuals(evaluation: Evaluation) -> Array:
     if labels is None:
         raise InputError("the influence of a row is the gradient of its loss and needs its label; add `labels`")
     if evaluation.task == "regression":
-        evaluation.need(frozenset({"predictions"}), REPRESENTATION)
+        evaluation.need(frozenset({"predictions"}), INFLUENCE)
         return np.asarray(2 * (np.asarray(evaluation.predictions) - labels), dtype=np.float32)[:, None]
     P = _logit_probs(evaluation)
     if evaluation.task == "multilabel":
@@ -247,7 +247,7 @@ def _curvature(evaluation: Evaluation) -> tuple[Callable[[Array], Array], int]:
 
 def _logit_probs(evaluation: Evaluation) -> Array:
     """(n, k) float32. Two classes are one logit: the second column of two says all, and influence is the same."""
-    evaluation.need(frozenset({"probs"}), REPRESENTATION)
+    evaluation.need(frozenset({"probs"}), INFLUENCE)
     P = np.asarray(evaluation.probs, dtype=np.float32)
     if evaluation.task == "classification" and P.shape[1] == 2:
         return P[:, 1:]
@@ -265,7 +265,7 @@ def add_influence(
     Training rows give the curvature; without them `rows` ((n,) bool) of the evaluation do, or all. An evaluation that
     has the representation "influence" already is returned as it is.
     """
-    if REPRESENTATION in evaluation.representations:
+    if INFLUENCE in evaluation.representations:
         return evaluation, train
     name = _features_of(evaluation, None)
     source = evaluation

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from ...core import Array, Evaluation, InputError, State
+from ...core.evaluation import INFLUENCE
 from ...core.progress import Progress
 from ..batches import logits_of, split_batch
 from ..checkpoints import BatchCheckpoint, StepCheckpoint, fingerprint, open_folder
 from ..outcomes import plain
 from ..progress import report_batches, terminal_progress
-from .head import REPRESENTATION, SOURCE, InfluenceOptions
+from .head import SOURCE, InfluenceOptions
 from .lanczos import Factor, factor, krylov
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ class LayersInfluence:
             raise InputError(
                 "the loader gave its rows in another order when it was read again; give one that does not shuffle"
             )
-        return evaluation.with_representation(REPRESENTATION, embeddings, SOURCE)
+        return evaluation.with_representation(INFLUENCE, embeddings, SOURCE)
 
     def _check(self, model: Any) -> None:
         from ...tensors import state_fingerprint

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core import Array
 from ...core.gaps import wilson
+from ...core.words import FEWEST_FOR_PERCENT
 from .. import numbers, sentences
 from ..contract import View
 from ..row_facts import row_facts
@@ -45,7 +46,7 @@ def _sentence(view: View, inside: Array) -> str:
     bad = int(errors[inside].sum())
     rest = len(inside) - n
     against = f", against {numbers.rate_of(int(errors[~inside].sum()), rest)} of the rest" if rest else ""
-    if n < numbers.FEWEST_FOR_PERCENT:
+    if n < FEWEST_FOR_PERCENT:
         return f"{numbers.out_of(bad, n)} rows in the loop are wrong{against}."
     interval = numbers.interval(*wilson(bad, n))
     return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from ...core import Slice
 from ...explain.examples import PickedGroup
@@ -13,7 +13,7 @@ from ..contract import View
 from ..parts.path import path_values
 from ..row_items import example_item
 
-TASK = "questionnaire"
+TASK: Final = "questionnaire"  # `task` of such an annotation
 HIDDEN: dict[str, Any] = {"mark": "", "label": None, "prediction": None, "wrong": None, "loss_text": None}
 
 

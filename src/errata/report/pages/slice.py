@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core import Array, Audit, Slice
+from ...core.audit import UNCONFIRMABLE
 from ...core.gaps import wilson
 from ...explain.near import Near
 from .. import marks, numbers, script_data, sentences
@@ -64,7 +65,7 @@ def other_slices(standings: Mapping[str, Any], id: str) -> list[tuple[str, str]]
 def forest(view: View, slice_: Slice) -> list[dict[str, Any]]:
     """The slice, others of its class, and the rest: one axis. Nothing where no number may be shown."""
     measured = slice_.confirm
-    if measured is None or slice_.reason == "unconfirmable":
+    if measured is None or slice_.reason == UNCONFIRMABLE:
         return []
     lines = [("This slice", measured.errors, measured.n, True)]
     lines += _same_class(view, slice_)
@@ -114,7 +115,7 @@ def two_marks(audit: Audit, slice_: Slice) -> list[tuple[str, str]]:
     near = slice_.explanation(Near)
     if near is not None and near.coherence is not None:
         lines.append((f"Coherence {near.coherence:.2f}", "how alike the members are; says nothing about the gap"))
-    if measured is not None and slice_.reason != "unconfirmable":
+    if measured is not None and slice_.reason != UNCONFIRMABLE:
         tested = int(audit.settings.get("tested", len(audit.slices)))
         lines.append((numbers.q_value(measured.q_value), f"over {numbers.counted(tested, 'slice')} tested"))
     return lines

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core import Slice
+from ...core.words import FEWEST_FOR_PERCENT
 from ...explain.classes import Classes
 from ...explain.metadata import Metadata
 from ...explain.profile import ColumnProfile, ValueRow
@@ -106,7 +107,7 @@ def outcome_texts(outcome: Outcome) -> dict[str, str]:
             "outcome_count": numbers.counted(outcome.n, "row"),
         }
     counts = numbers.out_of(outcome.errors, outcome.n)
-    if outcome.n < numbers.FEWEST_FOR_PERCENT:
+    if outcome.n < FEWEST_FOR_PERCENT:
         return {"outcome": counts, "outcome_count": ""}
     return {"outcome": numbers.rate(outcome.error_rate), "outcome_count": counts}
 

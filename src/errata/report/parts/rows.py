@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core import Slice
+from ...core.audit import UNCONFIRMABLE
 from ...explain.examples import Example
 from ...explain.exemplars import Exemplars
 from ...explain.extremes import Extremes
@@ -84,7 +85,7 @@ def _at_random(slice_: Slice, exemplars: Exemplars) -> dict[str, Any]:
     rows = [row for row in members.rows if row.picked == "random"]
     measured = slice_.confirm
     share = None
-    if measured is not None and measured.error_rate is not None and slice_.reason != "unconfirmable":
+    if measured is not None and measured.error_rate is not None and slice_.reason != UNCONFIRMABLE:
         share = 100 * measured.rate
     note = _members_note(slice_, rows, members.total)
     return _group("Members at random", note, rows, wide=True, share=share)
