@@ -1,15 +1,22 @@
-"""`errata serve`: the pages of an audit in a browser, with people's judgements; and `errata annotations`."""
+"""`errata serve`: the pages of an audit in a browser, with people's judgements; and `errata annotations`.
+
+`SITES` is the list of the kinds of folders that both take. A room with pages of its own keeps its entry
+(`defuse/site.py`), and is named there.
+"""
 
 from __future__ import annotations
 
 import secrets
 import socket
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import typer
 
 from ..core import Audit, require
+from ..defuse.site import RunSite
 from .common import Dir
 
 Database = Annotated[str | None, typer.Option(metavar="URL", help="Database of the records. Default: a file in DIR.")]
@@ -17,6 +24,68 @@ Database = Annotated[str | None, typer.Option(metavar="URL", help="Database of t
 EVERY_ADDRESS = ("", "0.0.0.0", "::")  # of this machine: people may use names that are not known here
 
 annotations_app = typer.Typer(help="Import or export what people recorded about an audit.")
+
+
+class Site(Protocol):
+    """A kind of folder that can be served, with the records of what people said about it."""
+
+    def recognises(self, folder: Path) -> bool:
+        """Whether a folder is of this kind."""
+
+    def open_records(self, folder: Path, database: str | None) -> Any:
+        """The records of a folder (`people.records.Records`). database: its URL; None: a file in the folder."""
+
+    def open_app(
+        self,
+        folder: Path,
+        database: str | None,
+        others: list[Path],
+        *,
+        hosts: tuple[str, ...] | None,
+        token: str | None,
+    ) -> AbstractContextManager[Any]:
+        """An ASGI app of a folder, with its records until the context ends.
+
+        others: folders to compare with. hosts, token: as for `app.server.create_app`.
+        """
+
+
+class AuditSite:
+    """The folder of an audit."""
+
+    def recognises(self, folder: Path) -> bool:
+        """True of every folder: one that holds no audit is refused where it is read, with the reason."""
+        return True
+
+    def open_records(self, folder: Path, database: str | None) -> Any:
+        """The records of the audit in the folder."""
+        from ..workflow import load
+
+        return _records_of_audit(load(folder), folder, database)
+
+    @contextmanager
+    def open_app(
+        self,
+        folder: Path,
+        database: str | None,
+        others: list[Path],
+        *,
+        hosts: tuple[str, ...] | None,
+        token: str | None,
+    ) -> Iterator[Any]:
+        """The app of the audit, with a map, and with the other audits to compare with."""
+        from .. import workflow
+        from ..app.server import create_app
+        from ..report.progress_bars import progress_bar
+
+        with progress_bar() as progress:
+            audit = workflow.add_map(workflow.load(folder), progress=progress)
+        compared = tuple((_short_name(other, others), workflow.load(other)) for other in others)
+        with _records_of_audit(audit, folder, database) as records:
+            yield create_app(audit, records, hosts=hosts, token=token, others=compared, questionnaire=questionnaire())
+
+
+SITES: tuple[Site, ...] = (RunSite(), AuditSite())  # the first that recognises a folder serves it
 
 
 def serve(
@@ -35,28 +104,14 @@ def serve(
 ) -> None:
     """Look at an audit in a browser: slices, maps, hypotheses, annotations, decisions."""
     require("uvicorn", "app")
-    from .. import workflow
     from ..app.guard import LOOPBACK, checked
-    from ..app.server import create_app
-    from ..defuse.stages import is_run
-    from ..report.progress_bars import progress_bar
 
     if token is not None:
         checked(token)  # before the long work
     elif host not in LOOPBACK:
         token = secrets.token_urlsafe(16)
     hosts = None if host in EVERY_ADDRESS else (*LOOPBACK, host.lower())
-    if is_run(folder):
-        from ..defuse.server import app_of_folder
-
-        with _records(folder, database) as records:
-            _run(app_of_folder(folder, records, hosts=hosts, token=token), host, port, token)
-        return
-    with progress_bar() as progress:
-        audit = workflow.add_map(workflow.load(folder), progress=progress)
-    compared = tuple((_short_name(other, others), workflow.load(other)) for other in others)
-    with _records_of_audit(audit, folder, database) as records:
-        app = create_app(audit, records, hosts=hosts, token=token, others=compared, questionnaire=questionnaire())
+    with _site_of(folder).open_app(folder, database, others, hosts=hosts, token=token) as app:
         _run(app, host, port, token)
 
 
@@ -99,7 +154,7 @@ def import_annotations(
     database: Database = None,
 ) -> None:
     """Add the answers that a page downloaded; a second time adds nothing."""
-    with _records(folder, database) as records:
+    with _open_records(folder, database) as records:
         added = records.import_annotations(source, check=questionnaire().checked)
     typer.echo(f"{added.new:,} answers added")
 
@@ -114,7 +169,7 @@ def export_annotations(
     from .. import store
 
     store.check_output(output)
-    with _records(folder, database) as records:
+    with _open_records(folder, database) as records:
         if output.suffix == ".json":
             records.export_json(output)
         else:
@@ -122,16 +177,13 @@ def export_annotations(
     typer.echo(str(output))
 
 
-def _records(folder: Path, database: str | None) -> Any:
-    """Open the records of an audit, or of a run of Defuse."""
-    require("sqlalchemy", "app")
-    from ..defuse.stages import is_run
-    from ..defuse.votes import open_records
-    from ..workflow import load
+def _site_of(folder: Path) -> Site:
+    return next(site for site in SITES if site.recognises(folder))
 
-    if is_run(folder):
-        return open_records(folder, database)
-    return _records_of_audit(load(folder), folder, database)
+
+def _open_records(folder: Path, database: str | None) -> Any:
+    require("sqlalchemy", "app")
+    return _site_of(folder).open_records(folder, database)
 
 
 def _records_of_audit(audit: Audit, folder: Path, database: str | None) -> Any:
