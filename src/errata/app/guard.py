@@ -176,7 +176,9 @@ def _unwritten(
     if headers.get("content-type", "").partition(";")[0].strip().lower() != kind:
         return 415, want
     length = headers.get("content-length", "0")
-    return too_large(most) if not length.isdecimal() or len(length) > 15 or int(length) > most else None
+    if not length.isdecimal() or len(length) > 15 or int(length) > most:
+        return too_large(most)
+    return None
 
 
 def _same_origin(headers: dict[str, str]) -> bool:

@@ -111,7 +111,9 @@ def add_routes(app: FastAPI, served: ServedAudit, tester: HypothesisTester) -> N
 def _facts(served: ServedAudit, result: hypothesis.HypothesisResult) -> dict[str, Any]:
     """The result as JSON, with some of the rows that match."""
     facts = result.to_json()
-    facts["rest_errors"] = 0 if result.rest_rate is None else round(result.rest_rate * result.rest_n)
+    facts["rest_errors"] = 0
+    if result.rest_rate is not None:
+        facts["rest_errors"] = round(result.rest_rate * result.rest_n)
     chosen = np.random.default_rng(0).permutation(len(result.ids))[:MAX_ROWS]
     positions = [served.position(str(result.ids[i])) for i in np.sort(chosen)]
     facts["shown"] = [row_facts(served.audit, position) for position in positions]

@@ -50,7 +50,10 @@ def discovery(h: Array, b: Array, rule: Rule | None = None) -> Rates:
     rule = rule or Rule()
     h = h[:, h.any(axis=0)][:, : rule.top]
     precise = rule.reaches(precision_matrix(h, b), rule.precision)
-    scope = h.shape[1] if rule.fdr_scope == "all" else _prefix(h, b, precise, rule)
+    if rule.fdr_scope == "all":
+        scope = h.shape[1]
+    else:
+        scope = _prefix(h, b, precise, rule)
     dr = None
     false: Array = np.ones(scope, dtype=bool)
     if b.shape[1]:
@@ -137,5 +140,7 @@ def mean_and_error(values: list[float | None]) -> tuple[float | None, float | No
     known = np.array([value for value in values if value is not None])
     if not len(known):
         return None, None
-    error = float(known.std(ddof=1) / np.sqrt(len(known))) if len(known) > 1 else None
+    error = None
+    if len(known) > 1:
+        error = float(known.std(ddof=1) / np.sqrt(len(known)))
     return float(known.mean()), error

@@ -53,7 +53,10 @@ def _plain(path: Path, names: Sequence[str], target: str, attributes: Sequence[s
     if "image" in names or "image_path" in names:
         raise InputError(f"`{path.name}` has images but no `embedding` that methods could search; add one")
     try:
-        frame = pd.read_csv(path) if path.suffix.lower() == ".csv" else pd.read_parquet(path)
+        if path.suffix.lower() == ".csv":
+            frame = pd.read_csv(path)
+        else:
+            frame = pd.read_parquet(path)
     except (OSError, ValueError) as error:
         raise InputError(f"`{path}` cannot be read ({str(error).strip()}); write it again") from error
     spare = [name for name in names if name in KNOWN and name not in (target, *attributes)]

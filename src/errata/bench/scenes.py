@@ -58,7 +58,10 @@ def sizes(world: World, scale: str = "published") -> dict[str, int]:
     """How many rows each split has. A bucket is a combination of features; rows are drawn freely, not by bucket."""
     if scale not in SCALES:
         raise unknown("scale", scale, SCALES)
-    rows = SMALL if scale == "small" else tuple(each * 2**world.n_features for each in PER_BUCKET)
+    if scale == "small":
+        rows = SMALL
+    else:
+        rows = tuple(each * 2**world.n_features for each in PER_BUCKET)
     return dict(zip(SPLITS, rows, strict=True))
 
 

@@ -187,7 +187,10 @@ def _indicators(column: Series[Any], name: str) -> dict[str, Array]:
     values = np.unique(column.dropna().to_numpy())
     if not 2 <= len(values) <= MOST_VALUES:
         raise InputError(f"attribute `{name}` has {len(values)} values; bin it to between 2 and {MOST_VALUES}")
-    named = {name: values[1]} if len(values) == 2 else {f"{name}={value}": value for value in values}
+    if len(values) == 2:
+        named = {name: values[1]}
+    else:
+        named = {f"{name}={value}": value for value in values}
     return {key: (column == value).to_numpy(bool) for key, value in named.items()}
 
 

@@ -96,7 +96,9 @@ def _one_thread(torch: ModuleType) -> Iterator[None]:
 
 def _plain(name: str) -> str:
     """Return "square", "text colour"; the position, a feature of the background in the paper, is the square's."""
-    return "square position" if name == POSITION else name.removesuffix("_presence").replace("_", " ")
+    if name == POSITION:
+        return "square position"
+    return name.removesuffix("_presence").replace("_", " ")
 
 
 def _words(name: str) -> tuple[str, str]:

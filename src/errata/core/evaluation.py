@@ -125,7 +125,9 @@ class Evaluation:
 
     def __post_init__(self) -> None:
         n = _count_rows(self)
-        class_names = tuple(map(str, self.class_names)) if self.class_names is not None else None
+        class_names = None
+        if self.class_names is not None:
+            class_names = tuple(map(str, self.class_names))
         outcome = _checked_outcome(self, n, class_names)
         checked = {
             **outcome,
@@ -323,14 +325,19 @@ def _checked_outcome(ev: Evaluation, n: int, class_names: tuple[str, ...] | None
     labels = classes["labels"]
     predictions = classes["predictions"]
     multilabel = labels is not None and labels.ndim == 2
-    probs = None if ev.probs is None else validate.probabilities(ev.probs, n, independent=multilabel)
+    probs = None
+    if ev.probs is not None:
+        probs = validate.probabilities(ev.probs, n, independent=multilabel)
     if multilabel and labels is not None:
         labels = _checked_multilabel(labels, probs, predictions)
     if probs is not None and not multilabel:
         labels = _class_indices("labels", labels, probs)
         predictions = _class_indices("predictions", predictions, probs)
     if predictions is None and probs is not None:
-        predictions = (probs >= 0.5).astype(np.int64) if multilabel else probs.argmax(axis=1)
+        if multilabel:
+            predictions = (probs >= 0.5).astype(np.int64)
+        else:
+            predictions = probs.argmax(axis=1)
     _check_names(class_names, probs, labels, predictions)
     if ev.losses is None:
         losses = _derived_losses(labels, probs, predictions, ev.task)

@@ -81,7 +81,10 @@ def _parquet(path: Path) -> tuple[Array, Array]:
     labels = table[label]
     if labels.isna().any():
         raise InputError(f"`{path}` has no label in row {labels.isna().argmax()}; give one, or leave the row out")
-    classes = labels.to_numpy() if labels.dtype == object else np.array(labels.tolist())
+    if labels.dtype == object:
+        classes = labels.to_numpy()
+    else:
+        classes = np.array(labels.tolist())
     return _decode_all(table["image"], path), classes
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from ..core import Array, Change, Comparison
+from ..core import Array, Change
 from ..core.media import data_address
 from ..report import comparison_lines as changes
 from ..report import marks, numbers
@@ -181,9 +181,10 @@ def line(run: RunView, region: Judged, address: Address) -> Context:
         entry["label"] = run.class_names[region.label]
     if region.share is not None:
         entry["share"] = numbers.out_of(round(region.share * region.labelled), region.labelled)
-    for change in _changes(run.comparison):
-        if change.id == region.id:
-            entry["change"] = changes.change_line(change, run.names[region.id], AXIS, 1.0)
+    if run.comparison is not None:
+        for change in run.comparison.changes:
+            if change.id == region.id:
+                entry["change"] = changes.change_line(change, run.names[region.id], AXIS, 1.0)
     return entry
 
 
@@ -262,10 +263,6 @@ def result(run: RunView) -> Context:
         "stale": correction["labels"] != {r.id: r.label for r in run.judged if r.verdict == "misclassified"},
         "oracle": oracle_lines(correction.get("oracle")),
     }
-
-
-def _changes(comparison: Comparison | None) -> Sequence[Change]:
-    return () if comparison is None else comparison.changes
 
 
 def change_lines(chosen: Sequence[Change]) -> list[Context]:

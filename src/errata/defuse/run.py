@@ -171,7 +171,9 @@ def _corrected(job: Job, result: _SearchResult, count: int) -> Defused:
     if content["comparison"]["facts"]["harmed"]:
         words += "; every strength costs accuracy on validation rows, so lower `tune_lr`"
     agreement = {name: asdict(part) for name, part in majority_agreement(result.judged).items()}
-    baseline = Comparison.from_json(content["baseline"]) if content["baseline"] else None
+    baseline = None
+    if content["baseline"]:
+        baseline = Comparison.from_json(content["baseline"])
     return _end(
         job,
         "corrected",

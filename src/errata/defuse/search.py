@@ -131,7 +131,10 @@ def _summary_of_prepare(classifier: Classifier, two: Array, device: torch.device
         return None
     values = classifier.prepare(to_pixels(torch.from_numpy(np.ascontiguousarray(two)).to(device)))
     if not isinstance(values, torch.Tensor) or not values.isfinite().all():
-        got = "NaN or infinity" if isinstance(values, torch.Tensor) else f"a {type(values).__name__}"
+        if isinstance(values, torch.Tensor):
+            got = "NaN or infinity"
+        else:
+            got = f"a {type(values).__name__}"
         raise InputError(
             f"`prepare` must give a tensor of finite numbers; got {got} of the first two of `train`; "
             "where it divides by an image's own spread, that of a blank one is 0"
@@ -211,7 +214,10 @@ def _count_classes(classifier: Classifier, two: Array, device: torch.device | st
                 f"the classifier cannot take {inputs} ({words}); give images as it was trained on"
             ) from error
     if not isinstance(logits, torch.Tensor) or logits.ndim != 2 or len(logits) != len(two) or not logits.shape[1]:
-        got = tuple(logits.shape) if isinstance(logits, torch.Tensor) else f"a {type(logits).__name__}"
+        if isinstance(logits, torch.Tensor):
+            got = tuple(logits.shape)
+        else:
+            got = f"a {type(logits).__name__}"
         raise InputError(
             f"the classifier must give logits ({len(two)}, k) of {inputs}; got {got}; wrap it in a module that does"
         )

@@ -147,7 +147,9 @@ def _number(name: str, kind: Any, value: Any) -> Any:
 
 
 def _numbers(name: str, value: Any) -> tuple[float, ...]:
-    numbers = [] if isinstance(value, str) or not np.iterable(value) else list(value)
+    numbers = []
+    if np.iterable(value) and not isinstance(value, str):
+        numbers = list(value)
     try:
         if numbers:
             return tuple(_number(name, float, number) for number in numbers)

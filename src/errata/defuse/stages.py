@@ -24,7 +24,10 @@ class RunFolder:
         if not is_run(folder):
             raise InputError(f"`{folder}` is not a folder of `errata defuse`; name one that it created")
         self.about = self._read_json(ABOUT.removesuffix(".json"), START_AGAIN)
-        schema = self.about.get("schema") if isinstance(self.about, dict) else self.about
+        if isinstance(self.about, dict):
+            schema = self.about.get("schema")
+        else:
+            schema = self.about
         if schema != SCHEMA:
             raise InputError(f"`{folder}` was written by another version ({schema!r}); start in another folder")
 

@@ -99,7 +99,9 @@ def _correction(run: RunFolder, saved: Mapping[str, Any] | None) -> dict[str, An
     """The fields of a `RunView` that tell of a correction."""
     if saved is None:
         return {}
-    baseline = Comparison.from_json(saved["baseline"]) if saved["baseline"] else None
+    baseline = None
+    if saved["baseline"]:
+        baseline = Comparison.from_json(saved["baseline"])
     near = None
     if run.has("novelty"):
         novelty = run.load("novelty")

@@ -20,7 +20,9 @@ def open_records(folder: str | Path, database: str | None = None) -> Any:
     run = RunFolder(folder)
     if not run.has("samples") and not run.has("stage"):
         raise InputError(f"`{folder}` has nothing to label yet; let `errata defuse` go on to its samples")
-    names = run.load("samples").facts["names"] if run.has("samples") and run.has("regions") else {}
+    names = {}
+    if run.has("samples") and run.has("regions"):
+        names = run.load("samples").facts["names"]
     return Records(database or run.folder, fingerprint=samples_fingerprint(run), slices=dict(names))
 
 

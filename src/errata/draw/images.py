@@ -165,7 +165,10 @@ def _scaled(rows: Array, length: float | Array | None) -> Array:
     if np.ndim(length) not in (0, 2):
         raise InputError(f"`length` must be a number, or rows (m, d) to take it from; got shape {np.shape(length)}")
     natural = np.asarray(length, dtype=np.float64)
-    number = float(np.linalg.norm(natural, axis=1).mean()) if natural.ndim else float(natural)
+    if natural.ndim:
+        number = float(np.linalg.norm(natural, axis=1).mean())
+    else:
+        number = float(natural)
     if not (np.isfinite(number) and number > 0):
         raise InputError(f"`length` must be positive; got {number}")
     return (unit(rows) * number).astype(np.float32)

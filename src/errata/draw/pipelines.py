@@ -62,7 +62,10 @@ def load_pipeline(folder: str | Path, *, device: Any = None) -> Any:
     if not (isinstance(kind, type) and issubclass(kind, diffusers.DiffusionPipeline)):
         raise InputError(f"`{folder}` is for a pipeline {name!r} that the installed diffusers does not have")
     try:
-        pipeline = _by_parts(kind, folder) if name == BY_PARTS else _whole(kind, folder)
+        if name == BY_PARTS:
+            pipeline = _by_parts(kind, folder)
+        else:
+            pipeline = _whole(kind, folder)
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         words = shorten(str(error), 300)
         raise InputError(f"`{folder}` holds no whole {name} with weights in safetensors: {words}") from error

@@ -144,7 +144,10 @@ def caption_slice(
     """The hardest and the easiest captions of a slice's class that do not name another class."""
     evaluation = view.evaluation
     own = int(next(iter(view.slice.rule["scope"].values())))
-    texts = unit(captions.embeddings) if way == "difference" else np.asarray(captions.embeddings, dtype=np.float64)
+    if way == "difference":
+        texts = unit(captions.embeddings)
+    else:
+        texts = np.asarray(captions.embeddings, dtype=np.float64)
     named = mentions(list(captions.texts), evaluation.class_names or ())
     references = _references(captions, texts, named, view)
     scores = caption_scores(texts, references.rows[own], direction, way)

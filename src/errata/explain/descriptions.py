@@ -100,8 +100,12 @@ def describe(
     rows with label 1 as in the code of 2021. most: texts that are returned.
     """
     _check(weights, labels, embeddings, captions, reference)
-    chosen = np.ones(len(weights), dtype=bool) if chosen is None else np.asarray(chosen, dtype=bool)
-    members = weights >= threshold(weights[chosen]) if members is None else members
+    if chosen is None:
+        chosen = np.ones(len(weights), dtype=bool)
+    else:
+        chosen = np.asarray(chosen, dtype=bool)
+    if members is None:
+        members = weights >= threshold(weights[chosen])
     measured = ~chosen if measured is None else measured
     majority = _majority(weights * chosen, labels)
     positive = majority if reference == "class" else 1

@@ -46,7 +46,8 @@ def encode(name: str, column: Array, searched: Array) -> Column | Skipped:
     n = len(column)
     if distinct > MOST_VALUES or (distinct >= FEW_VALUES and distinct > MOST_DISTINCT_SHARE * n):
         return Skipped(name, distinct)
-    return _categorical(name, column, missing)
+    values, inverse = np.unique(column[~missing], return_inverse=True)
+    return _column(name, "categorical", [_plain(value) for value in values], inverse, missing)
 
 
 def encode_classes(name: str, evaluation: Evaluation, column: Array, searched: Array) -> Column | Skipped:
@@ -65,11 +66,6 @@ def _missing(column: Array) -> Array:
     return missing
 
 
-def _categorical(name: str, column: Array, missing: Array) -> Column:
-    distinct, inverse = np.unique(column[~missing], return_inverse=True)
-    return _column(name, "categorical", [_plain(value) for value in distinct], inverse, missing)
-
-
 def _column(name: str, kind: str, values: list[str], inverse: Array, missing: Array) -> Column:
     """inverse: the value of each row that has one; the others have the last value, None."""
     codes = np.full(len(missing), len(values), dtype=np.int64)
@@ -80,19 +76,27 @@ def _column(name: str, kind: str, values: list[str], inverse: Array, missing: Ar
 
 
 def _plain(value: object) -> str:
-    return number(float(value)) if isinstance(value, float | np.floating) else str(value)
+    if isinstance(value, float | np.floating):
+        return number(float(value))
+    return str(value)
 
 
 def number(value: float) -> str:
     """As a person would write it: a whole number stored as 3.0 is a 3, and a minus is a minus sign."""
-    text = f"{abs(value):.0f}" if value == np.round(value) and abs(value) < 1e9 else f"{abs(value):.4g}"
+    if value == np.round(value) and abs(value) < 1e9:
+        text = f"{abs(value):.0f}"
+    else:
+        text = f"{abs(value):.4g}"
     return f"−{text}" if value < 0 else text
 
 
 def _numeric(name: str, column: Array, missing: Array, searched: Array) -> Column:
     present = column[~missing]
     chosen = column[searched & ~missing] if (searched & ~missing).any() else present
-    finite = chosen[np.isfinite(chosen)] if np.isfinite(chosen).any() else np.zeros(1)
+    if np.isfinite(chosen).any():
+        finite = chosen[np.isfinite(chosen)]
+    else:
+        finite = np.zeros(1)
     # "lower" cuts at values that occur, so that a bin's name does not depend on interpolation.
     cuts = np.unique(np.quantile(finite, np.arange(1, BINS) / BINS, method="lower"))
     bins = np.searchsorted(cuts, present, side="left")  # a cut belongs to the bin below it

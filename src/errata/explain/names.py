@@ -41,7 +41,9 @@ class Name(SliceExplanation):
     def explain(cls, view: SliceView, context: Context) -> Name:
         """The candidate that sets the members apart most; the method and its number where none does."""
         candidate = best_candidate(view, candidates(view, context))
-        scope = _scope(view)
+        # What the rule is limited to belongs to the name.
+        limits: Mapping[str, Any] = view.slice.rule.get("scope") or {}
+        scope = [_scope_words(view.evaluation, key, value) for key, value in limits.items()]
         if candidate is None:
             return cls(view.chosen_on, MEASURED_ON, ", ".join([*scope, _fallback(view.slice)]), None)
         text = ", ".join([*(part for part in scope if part != candidate.text), candidate.text])
@@ -136,12 +138,6 @@ def _word_names(view: SliceView, context: Context) -> list[NameCandidate]:
         return []
     top = [row.token for row in tokens.rows[:WORDS]]
     return [NameCandidate(", ".join(top), "tokens", context.words.with_any(top))]
-
-
-def _scope(view: SliceView) -> list[str]:
-    """What the rule is limited to belongs to the name."""
-    scope: Mapping[str, Any] = view.slice.rule.get("scope") or {}
-    return [_scope_words(view.evaluation, key, value) for key, value in scope.items()]
 
 
 def _scope_words(evaluation: Evaluation, key: str, value: Any) -> str:

@@ -65,7 +65,9 @@ class Near(SliceExplanation):
 def _representation(view: SliceView) -> str:
     named = view.slice.rule.get("representation")
     representations = view.evaluation.representations
-    return str(named) if named in representations else next(iter(representations))
+    if named in representations:
+        return str(named)
+    return next(iter(representations))
 
 
 def _some(rng: np.random.Generator, rows: Array, most: int) -> Array:

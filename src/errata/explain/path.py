@@ -210,7 +210,10 @@ def _group_in_words(evaluation: Evaluation, group: Mapping[str, Any]) -> str:
         return f"{first} and {second} taken for each other"
     words = []
     for key, value in group.items():
-        name = evaluation.class_name(int(value)) if key in ("label", "prediction") else str(value)
+        if key in ("label", "prediction"):
+            name = evaluation.class_name(int(value))
+        else:
+            name = str(value)
         words.append(f"{key} {name}")
     return " and ".join(words)
 

@@ -33,12 +33,16 @@ class SliceView:
     @cached_property
     def chosen(self) -> Array:
         """(n,) bool: rows that may decide what to show."""
-        return self.searched if self.chosen_on == "discover" else np.ones_like(self.searched)
+        if self.chosen_on == "discover":
+            return self.searched
+        return np.ones_like(self.searched)
 
     @cached_property
     def chosen_on(self) -> str:
         """ "discover": search rows; "all" where too few members are among them."""
-        return "discover" if np.count_nonzero(self.inside & self.searched) >= FEWEST_TO_CHOOSE else "all"
+        if np.count_nonzero(self.inside & self.searched) >= FEWEST_TO_CHOOSE:
+            return "discover"
+        return "all"
 
     @cached_property
     def measured(self) -> Array:

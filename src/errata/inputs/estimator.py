@@ -34,7 +34,10 @@ def from_estimator(
     """
     _check_fitted(estimator)
     y = _answers(X, y)
-    outcome = _classified(estimator, X, y) if hasattr(estimator, "classes_") else _regressed(estimator, X, y)
+    if hasattr(estimator, "classes_"):
+        outcome = _classified(estimator, X, y)
+    else:
+        outcome = _regressed(estimator, X, y)
     inputs, last = _last_step(estimator, X)
     representations: dict[str, Array] = {}
     sources: dict[str, Source] = {}
@@ -128,7 +131,10 @@ def _multilabel(estimator: Any, X: Any, y: Array) -> dict[str, Any]:
     if hasattr(estimator, "predict_proba"):
         probs = estimator.predict_proba(X)
         # Forests give one (n, 2) array a label, others one (n, t) array.
-        outcome["probs"] = _positives(probs, estimator.classes_) if isinstance(probs, list) else np.asarray(probs)
+        if isinstance(probs, list):
+            outcome["probs"] = _positives(probs, estimator.classes_)
+        else:
+            outcome["probs"] = np.asarray(probs)
     return outcome
 
 

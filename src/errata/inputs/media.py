@@ -74,7 +74,9 @@ class Images:
         from PIL import ImageOps
 
         image = self._open(int(self._index[i]), px)
-        return None if image is None else ImageOps.exif_transpose(_eight_bit(image)).convert("RGB")
+        if image is None:
+            return None
+        return ImageOps.exif_transpose(_eight_bit(image)).convert("RGB")
 
     def _open(self, item: int, px: int) -> Image.Image | None:
         raise NotImplementedError

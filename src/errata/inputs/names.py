@@ -81,7 +81,10 @@ def _representations(columns: Mapping[str, Any]) -> dict[str, Any]:
 def _metadata(columns: Mapping[str, Any], reading: Reading) -> dict[str, Any]:
     named = {name.partition(":")[2]: value for name, value in columns.items() if has_prefix(name, ("metadata:",))}
     for column in reading.metadata:
-        name = column.partition(":")[2] if has_prefix(column, ("metadata:",)) else column
+        if has_prefix(column, ("metadata:",)):
+            name = column.partition(":")[2]
+        else:
+            name = column
         if name in named and column != f"metadata:{name}":
             raise InputError(f"`{name}` and `metadata:{name}` have one name in {reading.where}; rename one of them")
         named[name] = columns[column]

@@ -23,13 +23,17 @@ def outcome_of(logits: Array, labels: Array) -> dict[str, Array]:
     if labels.dtype.kind not in "biuf":
         raise InputError(f"labels must be numbers; got {labels.dtype}; number the classes from 0")
     if labels.ndim == 2:
-        return _soft_classes(logits, labels) if are_shares(labels) else _multilabel(logits, labels)
+        if are_shares(labels):
+            return _soft_classes(logits, labels)
+        return _multilabel(logits, labels)
     if labels.ndim != 1:
         raise InputError(f"labels must have shape (n,), or (n, t) for multi-label; got shape {labels.shape}")
     if logits.shape[1] > 1:
         return _classes(logits, labels)
     flat = logits[:, 0].astype(np.float64)
-    return _binary(flat, labels) if np.isin(labels, (0, 1)).all() else _regression(flat, labels)
+    if np.isin(labels, (0, 1)).all():
+        return _binary(flat, labels)
+    return _regression(flat, labels)
 
 
 def _binary(logits: Array, labels: Array) -> dict[str, Array]:

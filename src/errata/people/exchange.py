@@ -146,7 +146,10 @@ def read_annotations(
 
 def _parsed(source: str | Path | IO[str]) -> Mapping[str, Any]:
     try:
-        text = Path(source).read_text(encoding="utf-8") if isinstance(source, str | Path) else source.read()
+        if isinstance(source, str | Path):
+            text = Path(source).read_text(encoding="utf-8")
+        else:
+            text = source.read()
         facts = json.loads(text)
     except OSError as error:
         raise InputError(f"`{source}` cannot be read ({error.strerror})") from error

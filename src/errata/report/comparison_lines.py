@@ -81,7 +81,10 @@ def _title(counts: Mapping[str, int], of: int) -> str:
 def change_line(change: Any, title: str, axis: marks.Axis, span: float) -> dict[str, Any]:
     """One group of rows before and after: words, and positions on the axes of rates and of changes."""
     low, high = change.interval
-    difference = numbers.NOT_MEASURED if change.change is None else _signed(change.change)
+    if change.change is None:
+        difference = numbers.NOT_MEASURED
+    else:
+        difference = _signed(change.change)
     return {
         "id": change.id,
         "name": title,

@@ -31,7 +31,10 @@ def _cells(change: Change) -> list[str]:
     name = change.name if change.id in ("overall", "rest") else f"{change.id} {change.name}"
     if change.task:
         name = f"{change.task}, {name}"
-    difference = numbers.NOT_MEASURED if change.change is None else numbers.points(change.change)
+    if change.change is None:
+        difference = numbers.NOT_MEASURED
+    else:
+        difference = numbers.points(change.change)
     return [
         name,
         numbers.count(change.n),

@@ -36,7 +36,10 @@ def _line(hypothesis: Mapping[str, Any]) -> dict[str, Any]:
     interval = ""
     if hypothesis["interval"] is not None and n >= FEWEST_FOR_PERCENT:
         interval = numbers.interval(*hypothesis["interval"])
-    verdict_text = "Not tested again" if verdict is None else verdict.capitalize()
+    if verdict is None:
+        verdict_text = "Not tested again"
+    else:
+        verdict_text = verdict.capitalize()
     return {
         "text": hypothesis["text"],
         "person": hypothesis["person"],
@@ -61,5 +64,8 @@ def _note(hypothesis: Mapping[str, Any]) -> str:
         return "It cannot be read any more."
     if not _is_lost(hypothesis):
         return ""
-    then = "alone" if hypothesis["position"] == 1 else f"as one of {numbers.count(hypothesis['position'])}"
+    if hypothesis["position"] == 1:
+        then = "alone"
+    else:
+        then = f"as one of {numbers.count(hypothesis['position'])}"
     return f"Confirmed {then}; not as one of {numbers.count(hypothesis['hypotheses'])}."

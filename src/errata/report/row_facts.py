@@ -21,7 +21,9 @@ def row_facts(audit: Audit, row: int) -> dict[str, Any]:
     wrong = None if errors is None else bool(errors[row])
     loss = None if losses is None else float(losses[row])
     role = "discover" if audit.discover[row] else "confirm"
-    text = media.text(row) if media is not None and media.kind == "text" else None
+    text = None
+    if media is not None and media.kind == "text":
+        text = media.text(row)
     probs = None if evaluation.probs is None else evaluation.probs[row]
     probabilities = []
     if probs is not None:

@@ -42,7 +42,9 @@ def example_item(view: View, row: Example, most: int = LONG) -> dict[str, Any]:
 def item(view: View, row: Mapping[str, Any], most: int = LONG) -> dict[str, Any]:
     """One row to look at: its image or its text, of at most `most` characters, and what the model said of it."""
     media = view.audit.evaluation.media
-    text = media.text(row["row"]) if media is not None and media.kind == "text" else None
+    text = None
+    if media is not None and media.kind == "text":
+        text = media.text(row["row"])
     if text is not None:
         text = clipped(text, most)
     return {

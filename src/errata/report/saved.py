@@ -22,7 +22,12 @@ def to_html(audit: Audit) -> str:
     view = saved_view(audit, images)
     pages = [page for page in view.pages.values() if page.saved is not None]
     # All values before any template: how many images are left out is known at the end, and said on the first page.
-    copies = [(page, request, page.context(view, request)) for page in pages for request in _copies(page, audit)]
+    copies = [
+        (page, request, page.context(view, request))
+        for page in pages
+        if page.saved is not None
+        for request in page.saved(audit)
+    ]
     shared = {**shared_values(view), "image_notes": _image_notes(images)}
     bodies = [_body(view, page, request, {**shared, **values}) for page, request, values in copies]
     scripts = [script_text(script) for script in dict.fromkeys(s for page in pages for s in scripts_of(view, page))]
@@ -45,10 +50,6 @@ def saved_view(audit: Audit, images: EmbeddedImages) -> View:
     pages = all_pages()
     links = SavedLinks(tuple((page.nav, f"#{page.anchor({})}") for page in pages.values() if page.nav and page.saved))
     return View(audit, images, marks.error_axis(audit.slices), links, pages, all_parts())
-
-
-def _copies(page: Page, audit: Audit) -> list[Request]:
-    return [] if page.saved is None else list(page.saved(audit))
 
 
 def _body(view: View, page: Page, request: Request, values: dict[str, Any]) -> Markup:

@@ -33,7 +33,9 @@ def verdict(slice_: Slice, outcome: str) -> str:
 
 def confirmed(measured: HeldOutMeasure, outcome: str) -> str:
     """How many held-out rows of a confirmed slice are wrong, against the rest."""
-    share = f": {numbers.rate(measured.rate)}" if measured.n >= FEWEST_FOR_PERCENT else ""
+    share = ""
+    if measured.n >= FEWEST_FOR_PERCENT:
+        share = f": {numbers.rate(measured.rate)}"
     return (
         f"{numbers.out_of(measured.errors, measured.n)} held-out rows {_is_bad(outcome)}{share}, "
         f"against {rest_rate(measured)} of the rest. The gap is {numbers.points(measured.gap)} points "
@@ -146,15 +148,16 @@ def _scope_value(evaluation: Evaluation, key: str, value: Any) -> str:
 def overall(total: Overall) -> str:
     """The whole, with its own 95% interval."""
     measured = numbers.out_of(total.confirm_errors, total.confirm_n)
-    rest = f"{_overall_share(total)} (95% interval {numbers.interval(*total.confirm_interval)})."
+    share = ""
+    if total.confirm_n >= FEWEST_FOR_PERCENT:
+        share = f": {numbers.rate(total.confirm_rate)}"
+    rest = f"{share} (95% interval {numbers.interval(*total.confirm_interval)})."
     if total.outcome == ERROR:
         return f"The model is wrong on {measured} held-out rows{rest}"
-    mean = "" if total.loss is None else f" The mean loss of all rows is {numbers.quantity(total.loss)}."
+    mean = ""
+    if total.loss is not None:
+        mean = f" The mean loss of all rows is {numbers.quantity(total.loss)}."
     return f"{measured} held-out rows have a {total.outcome}{rest}{mean}"
-
-
-def _overall_share(total: Overall) -> str:
-    return f": {numbers.rate(total.confirm_rate)}" if total.confirm_n >= FEWEST_FOR_PERCENT else ""
 
 
 def errors_inside(inside: int, slices: int, covered: float, outside: tuple[int, int]) -> str:
@@ -186,7 +189,10 @@ def title(worse: int, better: int, share: float | None, outcome: str) -> str:
 
 
 def _only_better(better: int) -> str:
-    groups = "one group is" if better == 1 else f"{numbers.in_words(better)} groups are"
+    if better == 1:
+        groups = "one group is"
+    else:
+        groups = f"{numbers.in_words(better)} groups are"
     return f"No worse slice was confirmed; {groups} better than the rest."
 
 
@@ -207,7 +213,9 @@ def whisker(slice_: Slice, measured: HeldOutMeasure, outcome: str) -> str:
 
 def members_at_random(n: int, of: int, wrong: int | None, in_all: str) -> str:
     """How many members are listed, and how many of them are wrong."""
-    outcomes = "" if wrong is None else f"; {numbers.count(wrong)} wrong here, {in_all} in all"
+    outcomes = ""
+    if wrong is not None:
+        outcomes = f"; {numbers.count(wrong)} wrong here, {in_all} in all"
     return f"{numbers.out_of(n, of)}{outcomes}"
 
 
@@ -217,7 +225,9 @@ def name_score(name: Name) -> str:
         return "No label, prediction, metadata value or word sets half of these rows apart."
     covered = name.match.covers
     matched = name.match.precise
-    weak = " Weak: most of what it matches lies elsewhere." if matched[1] and matched[0] < 0.25 * matched[1] else ""
+    weak = ""
+    if matched[1] and matched[0] < 0.25 * matched[1]:
+        weak = " Weak: most of what it matches lies elsewhere."
     return (
         f"The name fits {numbers.out_of(*covered)} members; {numbers.out_of(*matched)} rows it fits are members.{weak}"
     )
@@ -230,7 +240,10 @@ def towards(data: Descriptions) -> list[DescriptionRow]:
 
 def descriptions(data: Descriptions) -> str:
     """How the nearest texts were chosen and measured."""
-    chosen = "search rows" if data.chosen_on == "discover" else "all rows, since few members are search rows"
+    if data.chosen_on == "discover":
+        chosen = "search rows"
+    else:
+        chosen = "all rows, since few members are search rows"
     n = numbers.count(data.rows[0].retrieval.n)
     return (
         f"Of {numbers.counted(data.total, 'text')}, chosen on {chosen}: nearer to the slice than to its class, "
@@ -251,7 +264,9 @@ def captions(data: DirectionCaptions) -> str:
     whole = data.class_rate.outcome
     assert whole.errors is not None  # a class has errors
     first = next(iter([*data.hard, *data.easy]), None)
-    chance = "" if first is None else f", by chance {numbers.quantity(first.retrieval.base_rate)}"
+    chance = ""
+    if first is not None:
+        chance = f", by chance {numbers.quantity(first.retrieval.base_rate)}"
     return (
         f"Of {numbers.counted(data.total, 'caption')}, by what each says beyond “{data.reference}” along the "
         f"direction; negative is hard. Excluded: {names} that name another class, {nearer} that lie nearer to one. "
@@ -319,7 +334,9 @@ def images_left_out(left_out: int, requested: int, megabytes: float) -> str:
 
 def images_missing(missing: int, requested: int) -> str:
     """How many images could not be read; empty where all could."""
-    return f"{numbers.out_of(missing, requested)} images are missing: they could not be read." if missing else ""
+    if not missing:
+        return ""
+    return f"{numbers.out_of(missing, requested)} images are missing: they could not be read."
 
 
 def overlap(first: tuple[str, int], second: tuple[str, int], both: int) -> str:
@@ -327,7 +344,10 @@ def overlap(first: tuple[str, int], second: tuple[str, int], both: int) -> str:
     if both == 0:
         rows = " and ".join(f"{numbers.counted(n, 'row')} of “{name}”" for name, n in (first, second))
         return f"No row is in both: {rows}. Jaccard 0.00."
-    lead = "1 row is in both" if both == 1 else f"{numbers.count(both)} rows are in both"
+    if both == 1:
+        lead = "1 row is in both"
+    else:
+        lead = f"{numbers.count(both)} rows are in both"
     shares = ", ".join(f"{_share(both, n)} of “{name}”" for name, n in (first, second))
     either = first[1] + second[1] - both
     return f"{lead}: {shares}. Jaccard {both / either:.2f}: {numbers.out_of(both, either)} rows of either."
@@ -335,4 +355,6 @@ def overlap(first: tuple[str, int], second: tuple[str, int], both: int) -> str:
 
 def _share(k: int, n: int) -> str:
     """98 of 214 (45.8%)."""
-    return f"{numbers.out_of(k, n)} ({numbers.rate(k / n)})" if n >= FEWEST_FOR_PERCENT else numbers.out_of(k, n)
+    if n >= FEWEST_FOR_PERCENT:
+        return f"{numbers.out_of(k, n)} ({numbers.rate(k / n)})"
+    return numbers.out_of(k, n)

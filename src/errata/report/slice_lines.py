@@ -28,7 +28,10 @@ def slice_line(view: View, slice_: Slice, standings: Mapping[str, Any]) -> dict[
     audit = view.audit
     outcome = dict(audit.overall)[slice_.task].outcome
     measured = slice_.confirm
-    rows = numbers.NOT_MEASURED if measured is None else numbers.counted(measured.n, "row")
+    if measured is None:
+        rows = numbers.NOT_MEASURED
+    else:
+        rows = numbers.counted(measured.n, "row")
     members = strip(view, slice_)
     line = {
         "id": slice_.id,
@@ -96,9 +99,13 @@ def _measured(view: View, slice_: Slice, outcome: str) -> dict[str, Any]:
     measured = slice_.confirm
     if measured is None or slice_.reason == UNCONFIRMABLE:  # a number by construction is not shown
         return {"whisker": None, "whisker_label": "", "rate": "", "rest": "", "excess": "", "loss": "", "q": ""}
-    excess = sentences.excess(slice_, measured, outcome) if slice_.verdict == "confirmed" else ""
+    excess = ""
+    if slice_.verdict == "confirmed":
+        excess = sentences.excess(slice_, measured, outcome)
     by_error = measured.error_rate is not None
-    loss = "" if by_error or measured.mean_loss is None else f"mean loss {numbers.quantity(measured.mean_loss)}"
+    loss = ""
+    if not by_error and measured.mean_loss is not None:
+        loss = f"mean loss {numbers.quantity(measured.mean_loss)}"
     return {
         "whisker": marks.whisker(slice_, measured, view.axis),
         "whisker_label": sentences.whisker(slice_, measured, outcome),

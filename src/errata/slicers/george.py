@@ -236,7 +236,10 @@ class George(BaseSlicer):
             cuts.append(self._cut(self._view(Z, c)[rows], losses[rows]))
             self.report_progress(self.name, (c + 1) / len(self.classes_))
         self._join(cuts, np.array([(labels == value).mean() for value in self.classes_]))
-        errors = losses if evaluation.errors is None else evaluation.errors.astype(np.float64)
+        if evaluation.errors is None:
+            errors = losses
+        else:
+            errors = evaluation.errors.astype(np.float64)
         self._order(self._weights(Z, evaluation), errors)
 
     def _fit_axes(self, X: Array, labels: Array) -> None:

@@ -329,7 +329,10 @@ def ridge(F: Array, alpha: float) -> Callable[[Array], tuple[Array, float]]:
 
     def solve(target: Array) -> tuple[Array, float]:
         rest = target - target.mean()
-        slopes = cho_solve(factor, centred.T @ rest) if tall else centred.T @ cho_solve(factor, rest)
+        if tall:
+            slopes = cho_solve(factor, centred.T @ rest)
+        else:
+            slopes = centred.T @ cho_solve(factor, rest)
         return slopes, float(target.mean() - centre @ slopes)
 
     return solve

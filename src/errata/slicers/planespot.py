@@ -229,7 +229,9 @@ class Planespot(BaseSlicer):
         if not isinstance(self.reducer, str):
             return np.concatenate([np.asarray(self.reducer_.transform(block), dtype=float) for _, block in blocks(X)])
         reduced = np.concatenate([(block - self.centre_) @ self.axes_ for _, block in blocks(X)])
-        return reduced if self.reducer == "pca" else between(self.anchors_, self.places_, reduced)
+        if self.reducer == "pca":
+            return reduced
+        return between(self.anchors_, self.places_, reduced)
 
     def _features(self, evaluation: Evaluation) -> Array:
         """(n, axes + 1) scaled plane and weighted probability."""

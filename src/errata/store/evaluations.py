@@ -28,11 +28,15 @@ def save(folder: Path, evaluation: Evaluation, reference: Mapping[str, Any] | No
     media = None if evaluation.media is None else evaluation.media.kind
     if reference is not None:
         reference = {**reference, "fingerprint": evaluation.fingerprint}
+    sources = {}
+    for name in evaluation.representations:
+        source = evaluation.source(name)
+        sources[name] = {"from_model": source.from_model, "reads": sorted(source.reads)}
     facts = {
         "task": evaluation.task,
         "class_names": evaluation.class_names,
         "origin": vars(evaluation.origin),
-        "sources": {name: _source_facts(evaluation.source(name)) for name in evaluation.representations},
+        "sources": sources,
         "media": media,
         "reference": reference,
     }
@@ -42,10 +46,6 @@ def save(folder: Path, evaluation: Evaluation, reference: Mapping[str, Any] | No
         arrays.write(folder / "representations.safetensors", evaluation.representations)
         if evaluation.media is not None and evaluation.media.kind == "image":
             _save_images(folder / IMAGES, evaluation.media)
-
-
-def _source_facts(source: Source) -> dict[str, Any]:
-    return {"from_model": source.from_model, "reads": sorted(source.reads)}
 
 
 def _table(evaluation: Evaluation, with_text: bool) -> pa.Table:

@@ -45,7 +45,9 @@ def _sentence(view: View, inside: Array) -> str:
         return f"{numbers.counted(n, 'row')} of {numbers.count(len(inside))}."
     bad = int(errors[inside].sum())
     rest = len(inside) - n
-    against = f", against {numbers.rate_of(int(errors[~inside].sum()), rest)} of the rest" if rest else ""
+    against = ""
+    if rest:
+        against = f", against {numbers.rate_of(int(errors[~inside].sum()), rest)} of the rest"
     if n < FEWEST_FOR_PERCENT:
         return f"{numbers.out_of(bad, n)} rows in the loop are wrong{against}."
     interval = numbers.interval(*wilson(bad, n))

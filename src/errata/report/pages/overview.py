@@ -143,7 +143,9 @@ def _task(audit: Audit) -> str:
     names = audit.evaluation.class_names
     task = str(audit.evaluation.task)
     words = {"multilabel": "multi-label", "loss": "losses only"}.get(task, task)
-    return words if names is None else f"{words}, {numbers.in_words(len(names))} classes"
+    if names is None:
+        return words
+    return f"{words}, {numbers.in_words(len(names))} classes"
 
 
 PAGE = Page(

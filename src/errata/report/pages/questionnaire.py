@@ -53,7 +53,10 @@ def _feature(slice_: Slice, feature: Mapping[str, Any], within: str) -> dict[str
 
 def _members(view: View, slice_: Slice) -> dict[str, Any]:
     exemplars = slice_.explanation(Exemplars)
-    members = PickedGroup("slice", 0, ()) if exemplars is None else exemplars.group("slice")
+    if exemplars is None:
+        members = PickedGroup("slice", 0, ())
+    else:
+        members = exemplars.group("slice")
     rows = [{**example_item(view, row), **HIDDEN} for row in members.rows if row.picked == "random"]
     note = numbers.out_of(len(rows), members.total)
     return {

@@ -43,8 +43,12 @@ def slice_values(view: View, slice_: Slice, standings: Mapping[str, Any]) -> dic
     numbered = list(view.audit.slices)
     at = numbered.index(slice_)
     previous = view.links.slice(numbered[at - 1].id) if at > 0 else ""
-    following = view.links.slice(numbered[at + 1].id) if at + 1 < len(numbered) else ""
-    methods = f"Found by {', '.join(slice_.found_by)}." if slice_.found_by else ""
+    following = ""
+    if at + 1 < len(numbered):
+        following = view.links.slice(numbered[at + 1].id)
+    methods = ""
+    if slice_.found_by:
+        methods = f"Found by {', '.join(slice_.found_by)}."
     return {
         **slice_line(view, slice_, standings),
         "total": len(numbered),
@@ -124,7 +128,9 @@ def two_marks(audit: Audit, slice_: Slice) -> list[tuple[str, str]]:
 def saved_data(view: View) -> dict[str, Any]:
     """What the scripts of a saved page read: the map, and the columns of held-out rows."""
     audit = view.audit
-    points = script_data.map_data(audit) if len(audit.evaluation) <= script_data.MOST_POINTS else None
+    points = None
+    if len(audit.evaluation) <= script_data.MOST_POINTS:
+        points = script_data.map_data(audit)
     data = {"map-data": points, "hypothesis-data": view.hypothesis_data}
     return {id: value for id, value in data.items() if value is not None}
 

@@ -32,6 +32,9 @@ def field_table(view: View, slice_: Slice | None, explanation: Explanation) -> d
     """(field, value): text as it is, everything else as JSON."""
     fields = []
     for name, value in explanation.to_json().items():
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        if isinstance(value, str):
+            text = value
+        else:
+            text = json.dumps(value, ensure_ascii=False, default=str)
         fields.append((name, clipped(text, LONGEST)))
     return {"kind": explanation.kind, "fields": fields}

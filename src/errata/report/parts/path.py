@@ -17,6 +17,7 @@ from ..row_items import example_item
 from .tree import SIDES, tree_lines
 
 SECTION = Section("tree", "Tree", 5, note="Barlow: a path through a shallow tree of features.")
+QUANTILES = {0.0: "lowest", 0.5: "median", 1.0: "highest"}
 HEADER = 44  # characters of base64 that hold a PNG's size
 ROWS = {
     "failures": ("Failures of the path", "at random"),
@@ -92,7 +93,10 @@ def _attack(views: Features) -> str:
 def _feature(view: View, feature: PathFeature, images: Sequence[FeatureImage]) -> dict[str, Any]:
     cuts = [f"{SIDES[cut.op]} {numbers.quantity(cut.value)}" for cut in feature.cuts]
     activating = [_valued(view, row) for row in feature.activating]
-    along = [{**_valued(view, row.example), "at": _place(row.quantile)} for row in feature.range]
+    along = [
+        {**_valued(view, row.example), "at": QUANTILES.get(row.quantile, f"{row.quantile:.0%}")}
+        for row in feature.range
+    ]
     views = [_view(view, image) for image in images]
     return {
         "name": feature.name,
@@ -105,11 +109,6 @@ def _feature(view: View, feature: PathFeature, images: Sequence[FeatureImage]) -
 
 def _valued(view: View, row: ValuedExample) -> dict[str, Any]:
     return {**example_item(view, row), "value_text": numbers.quantity(row.value)}
-
-
-def _place(quantile: float) -> str:
-    named = {0.0: "lowest", 0.5: "median", 1.0: "highest"}
-    return named.get(quantile, f"{quantile:.0%}")
 
 
 def _view(view: View, image: FeatureImage) -> dict[str, Any]:

@@ -64,7 +64,9 @@ def main_mistake(slice_: Slice) -> str:
 def _mistakes(slice_: Slice) -> str:
     """The most common mistakes in one sentence."""
     classes = slice_.explanation(Classes)
-    confused = [] if classes is None else [pair for pair in classes.confused if pair.slice[0] > 0]
+    confused = []
+    if classes is not None:
+        confused = [pair for pair in classes.confused if pair.slice[0] > 0]
     if not confused:
         return ""
     pairs = sorted(confused, key=lambda pair: -pair.slice[0])  # chosen on search rows, counted on held-out rows

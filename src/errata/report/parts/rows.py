@@ -29,7 +29,10 @@ def rows_section(view: View, slice_: Slice, parts: Sequence[Values]) -> dict[str
     rows = sum(len(group["rows"]) for group in groups)
     heading = "Images" if has_images(view.audit) else "Rows"
     measured = slice_.confirm
-    right = "Some" if measured is None else numbers.rate_of(measured.n - measured.errors, measured.n)
+    if measured is None:
+        right = "Some"
+    else:
+        right = numbers.rate_of(measured.n - measured.errors, measured.n)
     return {
         "heading": heading,
         "shown": f"{numbers.counted(rows, 'row')} from {numbers.in_words(len(groups))} groups; "
@@ -62,7 +65,9 @@ def neighbour_groups(view: View, slice_: Slice) -> dict[str, Any] | None:
     near = slice_.explanation(Near)
     if near is None or view.task_rows(slice_).errors is None:
         return None
-    note = f"{numbers.out_of(len(near.rows), near.total)}; outside the slice" if near.total else ""
+    note = ""
+    if near.total:
+        note = f"{numbers.out_of(len(near.rows), near.total)}; outside the slice"
     group = _group("Near neighbours it gets right", note, near.rows, wide=True, share=0.0)
     group["empty"] = "No near neighbour is right: where the slice ends, the model’s errors do not."
     return {"groups": [group], "folded": []}
@@ -95,7 +100,9 @@ def _members_note(slice_: Slice, rows: Sequence[Example], of: int) -> str:
     measured = slice_.confirm
     known = measured is not None and measured.error_rate is not None
     wrong = sum(bool(row.wrong) for row in rows) if known else None
-    in_all = "" if measured is None else numbers.rate_of(measured.errors, measured.n)
+    in_all = ""
+    if measured is not None:
+        in_all = numbers.rate_of(measured.errors, measured.n)
     return sentences.members_at_random(len(rows), of, wrong, in_all)
 
 

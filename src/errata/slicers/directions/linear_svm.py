@@ -115,7 +115,10 @@ def _by_libsvm(K: Array, signs: Array, C: Array, problems: Array) -> tuple[Array
             rows = np.flatnonzero(signs[c, q, r])
             together = rows[-1] - rows[0] + 1 == len(rows)
             span = slice(rows[0], rows[-1] + 1)
-            gram = np.ascontiguousarray(K[c, span, span]) if together else K[c][np.ix_(rows, rows)]
+            if together:
+                gram = np.ascontiguousarray(K[c, span, span])
+            else:
+                gram = K[c][np.ix_(rows, rows)]
         machine = SVC(kernel="precomputed", class_weight="balanced", C=C[c, q, r], tol=TOLERANCE)
         with config_context(assume_finite=True):  # checked with the inputs, and slow to check again
             machine.fit(gram, signs[c, q, r][rows])

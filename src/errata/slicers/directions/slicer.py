@@ -8,7 +8,7 @@ class on the hard side. How well the SVM predicts rows it was not fitted to is t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -264,7 +264,9 @@ class Directions(BaseSlicer):
             members = members[take:]
             there = rows >= 0
             placed = np.where(there, strata[rows], -1)
-            halves = partial(shuffled_halves, noise=noise[rows]) if shuffle else ordered_halves
+            halves: Callable[[Array], Array] = ordered_halves
+            if shuffle:
+                halves = partial(shuffled_halves, noise=noise[rows])
             quarter = np.where(there, quarters(placed, halves), 4)
             sort = np.argsort(quarter, axis=1, kind="stable")  # a fold is then a run of rows
             rows, quarter = (np.take_along_axis(a, sort, axis=1) for a in (rows, quarter))

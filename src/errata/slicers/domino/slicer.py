@@ -318,7 +318,8 @@ def start(kind: Start, rows: MixtureRows, components: int, noise: float, seed: i
     if kind == "random":
         return rng.dirichlet(np.ones(components), len(rows.Z))
     if kind == "kmeans":
-        return _one_hot(_kmeans(rows.Z, components, seed), components)
+        cluster = _kmeans(rows.Z, components, seed)
+        return np.asarray(cluster[:, None] == np.arange(components), dtype=np.float64)
     return confusion_start(rows, components, noise, rng)
 
 
@@ -357,8 +358,3 @@ def _kmeans(Z: Array, clusters: int, seed: int) -> Array:
         means = KMeans(clusters, n_init=1, max_iter=30, random_state=seed).fit(some)
     assigned: Array = means.predict(Z)
     return assigned
-
-
-def _one_hot(cluster: Array, components: int) -> Array:
-    hot: Array = (cluster[:, None] == np.arange(components)).astype(np.float64)
-    return hot

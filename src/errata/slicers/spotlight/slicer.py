@@ -171,7 +171,9 @@ class Spotlight(BaseSlicer):
             light = recommended_sphere(reader, losses, size, self.seed)
             if self.grow:
                 size, light = grown(reader, losses, size, light)
-            return light if self.shape == "sphere" else recommended_ellipse(reader, losses, size, light)
+            if self.shape == "sphere":
+                return light
+            return recommended_ellipse(reader, losses, size, light)
         adam = AdamSettings(size, rare.barrier, rare.learning_rate, rare.patience, rare.steps, rare.initial_precision)
         if self.shape == "sphere":
             return published_sphere(reader, losses, adam)
@@ -197,7 +199,9 @@ def _brightness(losses: Array, side: str) -> Array:
     """What a light looks for: the loss, or on the easy side how far it lies below the worst. Never negative,
     since a light dims what it covers by scaling it towards zero."""
     bright = losses.astype(np.float64)
-    return bright.max() - bright if side == "easy" else bright - min(0.0, float(bright.min()))
+    if side == "easy":
+        return np.asarray(bright.max() - bright)
+    return np.asarray(bright - min(0.0, float(bright.min())))
 
 
 # --- recommended -------------------------------------------------------------------------------------------
@@ -210,7 +214,10 @@ def recommended_sphere(reader: Reader, losses: Array, size: float, seed: int = 0
     start where high losses crowd. The best of them is polished until it stops gaining.
     """
     spread = float(losses.std())
-    standard = (losses - losses.mean()) / spread if spread > 0 else np.zeros(len(losses))
+    if spread > 0:
+        standard = (losses - losses.mean()) / spread
+    else:
+        standard = np.zeros(len(losses))
     at_size = partial(light_value, reader, standard, size)
     limit = reader.reads + MOST_READS
     start = _sketched_start(reader, standard, size, seed)
@@ -245,7 +252,10 @@ def grown(reader: Reader, losses: Array, size: float, light: Sphere) -> tuple[fl
     sums = np.concatenate([[0.0], np.cumsum(np.minimum(near, level))])  # one huge loss must not carry its window
     around = (sums[window:] - sums[:-window]) / window
     outside = np.flatnonzero(around[fewest:] < (level + mean) / 2)
-    best = float(min(most, fewest + outside[0] + window // 2)) if len(outside) else float(most)
+    if len(outside):
+        best = float(min(most, fewest + outside[0] + window // 2))
+    else:
+        best = float(most)
     return best, Sphere(light.centre, np.sqrt(precision_for(distances, best)))
 
 
