@@ -20,7 +20,7 @@ from ...core.errors import unknown
 from ...core.leaves import PAIR, Leaves, count_leaves, group_mask
 from ..contract import BaseSlicer, check_columns
 from ..options import AT_LEAST_ONE, Interval
-from .tree import DecisionTree, grow, join, neighbour_information, threshold_information
+from .tree import DecisionTree, grow, join, leaf_paths, neighbour_information, threshold_information
 
 ALL = "all"
 LABEL = "label"
@@ -245,8 +245,8 @@ class Barlow(BaseSlicer):
     def _rule(self, g: int, leaf: int, searched: Leaves) -> dict[str, Any]:
         """`searched` are the numbers on the rows that grew the tree, and flatter; `tree_statistics` has others."""
         group = self.groups_[g]
-        tree = self._tree_of(g)
-        paths = [tree.path(other) for other in range(len(tree.leaves))]
+        nodes = self._tree_of(g).nodes()
+        paths = leaf_paths(nodes)  # of the whole tree: its ALER can be counted on any rows
         scope = group if PAIR in group else {"scope": dict(group)}
         return {
             "kind": "path",
@@ -254,8 +254,8 @@ class Barlow(BaseSlicer):
             **scope,
             "conditions": paths[leaf],
             "names": [f"feature {condition['feature']}" for condition in paths[leaf]],
-            "leaves": paths,  # of the whole tree: its ALER can be counted on any rows
-            "nodes": tree.nodes(),  # of the same, to be drawn; rules saved before have none
+            "leaves": paths,
+            "nodes": nodes,  # what `leaves` and `conditions` follow from; rules saved before have none
             "tree": g,
             "leaf": leaf,
             "searched": searched.numbers(leaf),

@@ -5,7 +5,7 @@ Mutual information is in nats. A split sends `x <= cut` to the left.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,7 +130,7 @@ class DecisionTree:
 
     def leaf_of(self, X: Any, rows: Array) -> Array:
         """(r,) number of the leaf that each of `rows` falls into."""
-        paths = [self.path(leaf) for leaf in range(len(self.leaves))]
+        paths = leaf_paths(self.nodes())
         columns = np.unique(self.features[self.features != LEAF]).tolist()
         numbers = np.empty(len(rows), dtype=np.int64)
         step = block_rows(X)
@@ -152,19 +152,26 @@ class DecisionTree:
                 nodes.append({"feature": int(feature), "cut": float(cut), "left": int(left), "right": int(right)})
         return nodes
 
-    def path(self, leaf: int) -> list[dict[str, Any]]:
-        """Conditions from the root to a leaf; of several on one side of one feature, the tightest."""
-        node = int(self.leaves[leaf])
-        conditions: list[dict[str, Any]] = []
-        while node != 0:
-            above = np.flatnonzero((self.lefts == node) | (self.rights == node))
-            parent = int(above[self.features[above] != LEAF][0])
-            op = "<=" if self.lefts[parent] == node else ">"
-            conditions.append({"feature": int(self.features[parent]), "op": op, "value": float(self.cuts[parent])})
-            node = parent
-        # A cut below another on the same feature lies nearer to the leaf, and is tighter.
-        tightest = {(condition["feature"], condition["op"]): condition for condition in reversed(conditions)}
-        return list(tightest.values())
+
+def leaf_paths(nodes: Sequence[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Conditions from the root to each leaf, derived from `DecisionTree.nodes`.
+
+    Of several conditions on one side of a feature, the tightest.
+    """
+    paths: list[list[dict[str, Any]]] = [[] for node in nodes if "leaf" in node]
+
+    def descend(at: int, above: Mapping[tuple[int, str], dict[str, Any]]) -> None:
+        node = nodes[at]
+        if "leaf" in node:
+            paths[node["leaf"]] = list(above.values())
+            return
+        for side, op in (("left", "<="), ("right", ">")):
+            condition = {"feature": node["feature"], "op": op, "value": node["cut"]}
+            # A cut below another on the same side of a feature is tighter, and takes its place.
+            descend(node[side], {**above, (node["feature"], op): condition})
+
+    descend(0, {})
+    return paths
 
 
 def grow(X: Array, failed: Array, columns: Array, depth: int, weight: float = 1.0, least: int = 1) -> DecisionTree:
