@@ -17,11 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
-from errata.bench.killed_server import example_answer, kill_while_answering, send
-from errata.bench.servers import KillableServer
-from errata.bench.small_audits import image_evaluation, quick_audit, tile_audit
+import _support  # noqa: F401 - `support` is found from here on
 from errata.core import Audit
 from errata.report import to_html
+from support.killed_server import example_answer, kill_while_answering, send
+from support.servers import KillableServer
+from support.small_audits import image_evaluation, quick_audit, tile_audit
 
 SECONDS = 10.0
 ROUNDS = 50

@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+import _support  # noqa: F401 - `support` is found from here on
 from errata import hypothesis, workflow
 from errata.app.server import create_app
-from errata.bench.servers import ServerThread
 from errata.cli.serve import questionnaire
 from errata.core import Audit
 from errata.people.entries import Annotation, Decision, Drawing, Hypothesis
 from errata.people.records import Records
+from support.servers import ServerThread
 
 CHROMIUM = "/usr/bin/chromium"
 SCREENS = {

@@ -19,12 +19,13 @@ import numpy as np
 from playwright.sync_api import expect, sync_playwright
 from safetensors.torch import load_file
 
+import _support  # noqa: F401 - `support` is found from here on
 from defuse import mnist, mnist_network
-from errata.bench.servers import ServerProcess
 from errata.defuse import DefuseSettings, defuse
 from errata.defuse.labels import NONE
 from errata.defuse.stages import RunFolder
 from errata.defuse.view import load_run
+from support.servers import ServerProcess
 
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 STAGES = ("defuse", "vae", "vae-told", "mistakes", "regions", "samples", "map")

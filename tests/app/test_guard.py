@@ -15,9 +15,9 @@ import pytest
 from errata import workflow
 from errata.app.guard import LARGEST_BODY, Guard
 from errata.app.server import create_app
-from errata.bench.servers import ServerProcess
 from errata.core import Audit, InputError
 from errata.people.records import Records
+from support.servers import ServerProcess
 
 TOKEN = "a-token-of-some-length"
 JSON = {"content-type": "application/json"}

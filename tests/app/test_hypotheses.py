@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from errata import hypothesis
-from errata.bench.small_audits import image_evaluation, quick_audit
 from errata.core import Audit
 from errata.people.entries import Hypothesis
 from errata.people.records import Records
 from errata.report.hypothesis_history import history as history_lines
 from support.asking import Ask, opened
+from support.small_audits import image_evaluation, quick_audit
 
 ROWS = 60
 

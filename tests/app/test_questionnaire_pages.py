@@ -12,13 +12,13 @@ import pytest
 
 from errata import workflow
 from errata.app.questionnaire_routes import Questionnaire
-from errata.bench.small_audits import image_evaluation, quick_audit
 from errata.cli.serve import import_annotations
 from errata.core import Audit, InputError
 from errata.people import questionnaire
 from errata.people.questionnaire import QuestionnaireAnswer
 from errata.people.records import Records
 from support.asking import PAGE, Ask, opened, sentence
+from support.small_audits import image_evaluation, quick_audit
 
 ASKED = Questionnaire(questionnaire.form(), questionnaire.checked)
 SAID = {"description3": "dark ground", "description15": "a dark ground behind the shape", "ease": 4, "confidence": 5,

@@ -18,12 +18,12 @@ import pytest
 from PIL import Image
 
 from errata.app.audit_rows import MOST_DRAWN
-from errata.bench.small_audits import image_evaluation, quick_audit, text_evaluation, tile_audit
 from errata.core import Audit, Evaluation
 from errata.inputs.media import ImageBytes
 from errata.people.database import Unavailable
 from errata.people.records import Records
 from support.asking import PAGE, Ask, opened, sentence
+from support.small_audits import image_evaluation, quick_audit, text_evaluation, tile_audit
 
 LOOP = [[-1.2, -1.2], [0.1, -1.2], [0.3, 0.4], [-0.2, 0.9], [-1.2, 0.2]]
 

@@ -80,7 +80,7 @@ def open_page(browser: Any, serve: Any) -> Iterator[Callable[..., Any]]:
 
 @contextmanager
 def running(audit: Audit, folder: Path, **more: Any) -> Iterator[tuple[str, Records]]:
-    from errata.bench.servers import ServerThread
+    from support.servers import ServerThread
 
     names = {found.id: found.name for found in audit.slices}
     with ExitStack() as stack:

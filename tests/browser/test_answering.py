@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from errata.app.questionnaire_routes import Questionnaire
-from errata.bench.small_audits import image_evaluation, quick_audit
 from errata.core import Audit
 from errata.explain.features import Features
 from errata.people import questionnaire
 from errata.people.records import Records
+from support.small_audits import image_evaluation, quick_audit
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page is opened")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from errata.app.questionnaire_routes import Questionnaire
-from errata.bench.small_audits import image_evaluation, quick_audit, text_evaluation
 from errata.core import Audit
 from errata.people import questionnaire
 from errata.people.entries import Annotation
 from errata.people.records import Records
 from errata.report import to_html
+from support.small_audits import image_evaluation, quick_audit, text_evaluation
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page is opened")
 

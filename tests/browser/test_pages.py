@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from errata.bench.small_audits import image_evaluation, quick_audit, text_evaluation
 from errata.core import Audit
 from errata.people.entries import Drawing
 from errata.people.records import Records
 from errata.report import to_html
+from support.small_audits import image_evaluation, quick_audit, text_evaluation
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page is opened")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")

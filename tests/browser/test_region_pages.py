@@ -14,7 +14,6 @@ playwright = pytest.importorskip("playwright.sync_api", reason="playwright is no
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
 
 # ruff: noqa: E402 - below what names the cure where a package is missing
-from errata.bench.servers import ServerProcess
 from errata.defuse.pages import to_html
 from errata.defuse.regions import Regions
 from errata.defuse.stages import RunFolder
@@ -22,6 +21,7 @@ from errata.defuse.view import load_run
 from errata.defuse.votes import read_votes
 from errata.people.records import Records
 from support import digits
+from support.servers import ServerProcess
 
 expect: Any = playwright.expect
 Open = Callable[..., Any]

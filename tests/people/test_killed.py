@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from errata.bench.killed_server import kill_while_answering
-from errata.bench.small_audits import image_evaluation, quick_audit
+from support.killed_server import kill_while_answering
+from support.small_audits import image_evaluation, quick_audit
 
 
 def test_no_acknowledged_answer_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from errata.bench.small_audits import image_evaluation, quick_audit
 from errata.core import Audit
+from support.small_audits import image_evaluation, quick_audit
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,8 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from ..core import Audit
+from errata.core import Audit
+
 from .servers import KillableServer
 
 HEADERS = {"content-type": "application/json"}
@@ -44,7 +45,7 @@ def kill_while_answering(audit: Audit, folder: Path, seed: int, clients: int = 4
 
     folder: of the records. seed: of the moment of the kill. clients: threads that answer at once.
     """
-    from ..people.records import Records
+    from errata.people.records import Records
 
     server = KillableServer(audit, folder)
     acknowledged: list[str] = []

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import workflow
-from ..core import Audit, Evaluation
-from ..explain.map import RowMap
-from ..inputs.media import ImageBytes, Texts
+from errata import workflow
+from errata.core import Audit, Evaluation
+from errata.explain.map import RowMap
+from errata.inputs.media import ImageBytes, Texts
 
 DARK = 0.15  # share of the rows, on which the model errs
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from .. import workflow
-from ..core import Audit
+from errata import workflow
+from errata.core import Audit
 
 
 class ServerProcess:
@@ -93,8 +93,8 @@ class KillableServer:
 def _run(audit: Audit, folder: Path, names: dict[str, str], listener: socket.socket) -> None:
     import uvicorn
 
-    from ..app.server import create_app
-    from ..people.records import Records
+    from errata.app.server import create_app
+    from errata.people.records import Records
 
     with Records(folder, fingerprint=audit.evaluation.fingerprint, slices=names) as records:
         config = uvicorn.Config(create_app(audit, records), log_level="critical")
