@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 
 from errata.core import Audit, Slice, UnknownExplanation
-from errata.report import PAGES, PARTS, to_html
+from errata.report import PAGES, PARTS, pages, to_html
 from errata.report.rendering import templates
 from errata.report.static_files import file_text, script_text
 from support.asking import PAGE, opened
@@ -120,6 +122,14 @@ def test_an_explanation_without_a_part_shows_its_fields(audit: Audit, make_audit
 def test_names_and_kinds_are_the_keys() -> None:
     assert all(page.name == name for name, page in PAGES.items())
     assert all(part.kind == kind for kind, part in PARTS.items())
+
+
+def test_every_page_is_registered_but_the_sub_pages() -> None:
+    modules = [importlib.import_module(f"{pages.__name__}.{module.name}") for module in iter_modules(pages.__path__)]
+    registered = [module for module in modules if hasattr(module, "PAGE")]
+    assert {module.PAGE.name for module in registered} == set(PAGES)
+    sub_pages = {module.__name__.rpartition(".")[2] for module in modules if module not in registered}
+    assert sub_pages == {"drawn_slice", "questionnaire"}  # forms of `slice` and `annotate`, as `pages` says
 
 
 def test_an_outside_page_replaces_none_of_ours(outside: None, tmp_path: Path, audit: Audit) -> None:

@@ -1,4 +1,7 @@
-"""A slice that a person drew on the map, and what two slices share before they become one."""
+"""A slice that a person drew on the map, and what two slices share before they become one.
+
+A sub-page of `slice`, which chooses it where an id is none of the audit's: it has no `Page` of its own.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What Barlow's questionnaire shows: the features of a path, or a slice as a whole, and nothing of any outcome."""
+"""What Barlow's questionnaire shows: the features of a path, or a slice as a whole, and nothing of any outcome.
+
+A sub-page of `annotate`, which chooses it by the task in the address: it has no `Page` of its own.
+"""
 
 from __future__ import annotations
 
