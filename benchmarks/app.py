@@ -34,10 +34,12 @@ ROUNDS = 50
 def offered(port: int, rate: float, what: Callable[[int], tuple[str, str, object]], workers: int) -> list[float]:
     """Seconds from when each request was due until its answer: who waits for a slow one is not excused."""
     late: list[float] = []
-    start, lock = time.perf_counter() + 0.2, threading.Lock()
+    start = time.perf_counter() + 0.2
+    lock = threading.Lock()
 
     def work(mine: int) -> None:
-        line, kept = http.client.HTTPConnection("127.0.0.1", port, timeout=30), []
+        line = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        kept = []
         for i in range(mine, int(rate * SECONDS), workers):
             due = start + i / rate
             time.sleep(max(0.0, due - time.perf_counter()))
@@ -67,9 +69,11 @@ def load(audit: Audit, folder: Path) -> None:
     print(f"\n## Load for {SECONDS:.0f} s each, {os.cpu_count()} cores, the clients in another process on the same\n")
     print("| what | rate asked | rate held | median ms | 95% ms | 99% ms | slowest ms |\n|---|---|---|---|---|---|---|")
     kinds: tuple[tuple[str, float, Callable[[int], tuple[str, str, object]]], ...] = (
-        ("annotation writes", 200, write), ("thumbnail reads", 500, read), ("annotation writes", 400, write),
+        ("annotation writes", 200, write),
+        ("thumbnail reads", 500, read),
+        ("annotation writes", 400, write),
         ("thumbnail reads", 800, read),
-    )  # fmt: skip
+    )
     server = KillableServer(audit, folder)
     for name, rate, what in kinds:
         begun = time.perf_counter()
@@ -114,7 +118,7 @@ def many(audit: Audit, folder: Path) -> None:
         ("numbers of a loop of 200 points", "POST", "/api/lasso", {"loop": loop}),
         ("page of a slice", "GET", "/slice/s1", None),
         ("a hypothesis", "POST", "/api/hypotheses", {"text": "light = night"}),
-    )  # fmt: skip
+    )
     for name, method, path, body in asked:
         times = []
         for _ in range(6):

@@ -72,8 +72,16 @@ def said(audit: Audit, records: Records) -> None:
     beside = np.flatnonzero(~audit.slices[0].members)[:40]
     items = tuple(map(str, audit.evaluation.row_ids[np.concatenate([members[::2], beside])].tolist()))
     records.draw(Drawing(name="Low squares, by eye", items=items, person="Ada"))
-    records.decide(Decision(slice="s1", decision="accepted", name="Squares at the bottom", person="Bob",
-                            note="Collect squares below the middle."), version=0)  # fmt: skip
+    records.decide(
+        Decision(
+            slice="s1",
+            decision="accepted",
+            name="Squares at the bottom",
+            person="Bob",
+            note="Collect squares below the middle.",
+        ),
+        version=0,
+    )
 
 
 def answered(address: str, records: Records) -> None:
@@ -83,7 +91,8 @@ def answered(address: str, records: Records) -> None:
     told = httpx.get(f"{address}/api/queues/s1", params={"person": "Ada"}).json()["items"][:20]
     for i, item in enumerate(told):
         first = 0 if i % 4 == 0 else 1
-        for person, answer in (("Ada", first), ("Bob", 1 - first if i < 3 else first)):
+        second = 1 - first if i < 3 else first
+        for person, answer in (("Ada", first), ("Bob", second)):
             records.annotate(Annotation(queue="s1", item=item["id"], person=person, task="class", answer=answer))
 
 
@@ -178,7 +187,8 @@ def shoot(browser: Any, out: Path, name: str, address: str, act: Callable[[Any],
 def main(folder: str, target: str = "docs/images") -> None:
     from playwright.sync_api import sync_playwright
 
-    audit, out = workflow.load(folder), Path(target)
+    audit = workflow.load(folder)
+    out = Path(target)
     paths = workflow.audit(audit.evaluation, methods=["barlow"])
     with ExitStack() as stack:
         asked = questionnaire()

@@ -20,9 +20,16 @@ from errata.core import Evaluation, Source
 from errata.slicers.barlow.slicer import Barlow
 from errata.slicers.barlow.tree import threshold_information
 
-N, D, CHOSEN, RATE = 1_300, 2_048, 20, 0.2
-STRONG, WEAK = (1.0, 1.5), (0.3, 0.4, 0.5)  # shifts of planted features where the model fails, in standard deviations
-FASTER, SHARED, ROUNDS = 50, 15, 5
+N = 1_300
+D = 2_048
+CHOSEN = 20
+RATE = 0.2
+# shifts of planted features where the model fails, in standard deviations
+STRONG = (1.0, 1.5)
+WEAK = (0.3, 0.4, 0.5)
+FASTER = 50
+SHARED = 15
+ROUNDS = 5
 AT_ONCE = 50  # groups in memory together: about .5 GB
 
 Array = np.ndarray
@@ -53,12 +60,16 @@ def timed(function, *arguments, rounds: int = 1):
 
 def choosing() -> bool:
     """Speed and agreement, on the same rows in the same run."""
-    good, true_ours, true_theirs = True, 0, 0
+    good = True
+    true_ours = 0
+    true_theirs = 0
     for seed, shift in enumerate(STRONG + WEAK):
         X, failed = problem(shift, seed)
         ours, mine = timed(threshold_information, X, failed, rounds=ROUNDS)
         theirs, peer = timed(lambda X, y: mutual_info_classif(X, y, random_state=0), X, failed)
-        a, b, planted = top(ours), top(theirs), set(range(CHOSEN))
+        a = top(ours)
+        b = top(theirs)
+        planted = set(range(CHOSEN))
         print(
             f"shift {shift}: ours {mine:.3f} s, scikit-learn {peer:.2f} s, {peer / mine:.0f} times faster; "
             f"{len(a & b)} of {CHOSEN} shared; planted found: ours {len(a & planted)}, scikit-learn {len(b & planted)}",
@@ -68,7 +79,8 @@ def choosing() -> bool:
         if shift in STRONG:
             good &= len(a & b) >= SHARED
         else:
-            true_ours, true_theirs = true_ours + len(a & planted), true_theirs + len(b & planted)
+            true_ours = true_ours + len(a & planted)
+            true_theirs = true_theirs + len(b & planted)
     print(f"weak features found: ours {true_ours}, scikit-learn {true_theirs} of {len(WEAK) * CHOSEN}")
     return good and true_ours >= true_theirs
 
@@ -91,7 +103,9 @@ def classes(count: int, seed: int) -> tuple[Evaluation, Array]:
 
 
 def many(groups: int) -> None:
-    seconds, right, slices = 0.0, 0, 0
+    seconds = 0.0
+    right = 0
+    slices = 0
     for start in range(0, groups, AT_ONCE):
         evaluation, planted = classes(min(AT_ONCE, groups - start), start)
         slicer, took = timed(Barlow(slices=10 * AT_ONCE).fit, evaluation)

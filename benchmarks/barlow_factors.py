@@ -35,9 +35,12 @@ Array = np.ndarray
 Row = dict[str, Any]
 AGES = (4, 13, 21, 28, 36, 46, 60)  # eight spans of about one size
 RADIUS = {"cifar10": 0.25, "utkface": 0.5}  # L2, of pixels in [0, 1]
-SIDE, STEPS = 32, 3
-DELTA, TAU = 0.1, 0.2
-GROUPS, DEPTHS = ("label", "prediction"), (1, 3)
+SIDE = 32
+STEPS = 3
+DELTA = 0.1
+TAU = 0.2
+GROUPS = ("label", "prediction")
+DEPTHS = (1, 3)
 ROBUST_ROWS = 1000
 
 
@@ -83,11 +86,13 @@ def evaluated(models: dict[str, Any], rest: Pictures, device: str) -> dict[str, 
     features = seen["robust"][1]
     return {
         kind: Evaluation(
-            labels=rest.labels, predictions=logits.argmax(axis=1), representations={"robust": features},
+            labels=rest.labels,
+            predictions=logits.argmax(axis=1),
+            representations={"robust": features},
             sources={"robust": Source(from_model=kind == "robust")},
         )
         for kind, (logits, _) in seen.items()
-    }  # fmt: skip
+    }
 
 
 def numbers(evaluation: Evaluation, group: str, depth: int, preset: str) -> dict[str, Any]:
@@ -96,8 +101,10 @@ def numbers(evaluation: Evaluation, group: str, depth: int, preset: str) -> dict
     grown, held = (evaluation.rows(np.arange(*ends)) for ends in ((0, half), (half, len(evaluation))))
     slicer = make(f"barlow:{preset}", options={"scope": group, "depth": depth})
     slicer.fit(grown)
-    told = {name: {json.dumps(dict(one.group)): one.leaves for one in tree_statistics(slicer, rows)}
-            for name, rows in (("in sample", grown), ("held out", held))}  # fmt: skip
+    told = {
+        name: {json.dumps(dict(one.group)): one.leaves for one in tree_statistics(slicer, rows)}
+        for name, rows in (("in sample", grown), ("held out", held))
+    }
     found: dict[str, Any] = {}
     for name, trees in told.items():
         found[f"gain, {name}"] = [leaves.aler - leaves.base_error_rate for leaves in trees.values()]

@@ -29,9 +29,16 @@ from errata.inputs import Bridge
 Array = np.ndarray
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 VEHICLES = np.isin(CLASSES, ("airplane", "automobile", "ship", "truck")).astype(int)
-TRAIN, PX = 2000, 224
-PLANTED = (("bird", "airplane"), ("cat", "automobile"), ("deer", "ship"), ("dog", "truck"), ("frog", "airplane"),
-           ("horse", "automobile"))  # fmt: skip
+TRAIN = 2000
+PX = 224
+PLANTED = (
+    ("bird", "airplane"),
+    ("cat", "automobile"),
+    ("deer", "ship"),
+    ("dog", "truck"),
+    ("frog", "airplane"),
+    ("horse", "automobile"),
+)
 RATES = (0.6, 0.05)  # errors of the two planted classes, and of the others
 
 
@@ -75,7 +82,9 @@ def seen(images: Sequence[bytes], px: int | None = None) -> Array:
     with torch.inference_mode():
         for start in range(0, len(images), 50):
             opened = [Image.open(io.BytesIO(data)).convert("RGB") for data in images[start : start + 50]]
-            sized = [each.resize((px, px), Image.Resampling.BICUBIC) if px else each for each in opened]
+            sized = opened
+            if px:
+                sized = [each.resize((px, px), Image.Resampling.BICUBIC) for each in opened]
             pixels = [np.asarray(picture) for picture in sized]
             network()(torch.from_numpy(np.stack(pixels)).permute(0, 3, 1, 2).float().div(255).sub(0.498).div(0.502))
     hook.remove()
@@ -117,12 +126,15 @@ def bridges(folder: Path, method: Any) -> dict[str, Bridge]:
 
 
 def names(folder: Path) -> None:
-    (train, theirs), (X, y), texts = cifar(folder, "train", TRAIN), cifar(folder, "test"), sentences(CLASSES)
+    (train, theirs) = cifar(folder, "train", TRAIN)
+    (X, y) = cifar(folder, "test")
+    texts = sentences(CLASSES)
     rows = []
     for method in ("ridge", "cca"):
         fitted = bridges(folder, method) | {"2,000 CIFAR-10 pictures": Bridge.fit(train, texts, theirs, method=method)}
         for name, bridge in fitted.items():
-            own, found = bridge.score, bridge.zero_shot(X, y, texts)
+            own = bridge.score
+            found = bridge.zero_shot(X, y, texts)
             new = "new" if own.new_names else "fitted"
             mine = f"{own.accuracy:.3f} ({own.interval[0]:.3f} to {own.interval[1]:.3f}, n = {own.n:,}), {new}"
             rows.append([name, method, mine, f"{own.chance:.3f}", said(found.accuracy * found.n, found.n)])
@@ -135,7 +147,8 @@ def two_left_out(train: Array, theirs: Array, X: Array, y: Array, texts: Array, 
     """Test rows of two classes that the bridge never saw, named right among all ten."""
     out = [first, first + 1]
     used = np.delete(np.arange(10), out)
-    rows, asked = ~np.isin(theirs, out), np.isin(y, out)
+    rows = ~np.isin(theirs, out)
+    asked = np.isin(y, out)
     bridge = Bridge.fit(train[rows], texts[used], np.searchsorted(used, theirs[rows]), method=method)
     found = bridge.zero_shot(X[asked], y[asked], texts)
     return found.accuracy * found.n
@@ -156,22 +169,28 @@ def captions(folder: Path) -> None:
 
 def planted(bridge: Bridge, X: Array, y: Array, pair: tuple[str, str], seed: int) -> list[tuple[bool, bool, bool]]:
     """Animal or vehicle, wrong more often in one class of each: is its caption the hardest, and what was measured?"""
-    hard, rng = np.isin(y, [CLASSES.index(name) for name in pair]), np.random.default_rng(seed)
+    hard = np.isin(y, [CLASSES.index(name) for name in pair])
+    rng = np.random.default_rng(seed)
     wrong = rng.random(len(y)) < np.where(hard, *RATES)
     labels = VEHICLES[y]
     evaluation = Evaluation(
-        labels=labels, predictions=np.where(wrong, 1 - labels, labels), class_names=("animal", "vehicle"),
-        representations={"backbone": X}, sources={"backbone": Source(from_model=False)},
-    )  # fmt: skip
+        labels=labels,
+        predictions=np.where(wrong, 1 - labels, labels),
+        class_names=("animal", "vehicle"),
+        representations={"backbone": X},
+        sources={"backbone": Source(from_model=False)},
+    )
     texts = errata.explain.caption_candidates(CLASSES, adjectives=(), prepositions=())
     references = errata.explain.reference_captions(("animal", "vehicle"))
     candidates = errata.inputs.embed_captions(
         texts, lambda given: bridge.transform_texts(sentences(given)), "bridge", references=references
     )
     audit = errata.audit(
-        bridge.embed(evaluation), methods=["directions"], options={"directions": {"representation": "bridge"}},
+        bridge.embed(evaluation),
+        methods=["directions"],
+        options={"directions": {"representation": "bridge"}},
         texts=candidates,
-    )  # fmt: skip
+    )
     return [judged(found, pair) for found in audit.slices]
 
 

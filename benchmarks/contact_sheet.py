@@ -23,7 +23,8 @@ def sheet(worlds: int, each: int, px: int, seed: int) -> Image.Image:
     for w in range(worlds):
         images = sample_scenes(sample_world(seed + w), each, seed).images(px=px)
         for i, image in enumerate(images):
-            top, left = GAP + w * step, GAP + i * step
+            top = GAP + w * step
+            left = GAP + i * step
             canvas[top : top + px, left : left + px] = image
     return Image.fromarray(canvas)
 

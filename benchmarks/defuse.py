@@ -65,8 +65,10 @@ def mnist_network() -> nn.Module:
 
 def mnist() -> Study:
     with np.load(data_folder() / "mnist.npz", allow_pickle=False) as file:
-        train, test = (file["x_train"], file["y_train"]), (file["x_test"], file["y_test"])
-    train, (validation, kept) = _shuffled(train), _halves(_shuffled(test))
+        train = (file["x_train"], file["y_train"])
+        test = (file["x_test"], file["y_test"])
+    train = _shuffled(train)
+    (validation, kept) = _halves(_shuffled(test))
 
     def prepare(pixels: torch.Tensor) -> torch.Tensor:
         return (pixels - 0.1307) / 0.3081
@@ -86,7 +88,8 @@ def signs() -> Study:
 
     table = pd.read_parquet(data_folder() / "gtsrb32.parquet")
     pictures = np.stack([_stretched(blob) for blob in table.image])
-    labels, learnt = table.label.to_numpy().astype(np.int64), (table.split == "train").to_numpy()
+    labels = table.label.to_numpy().astype(np.int64)
+    learnt = (table.split == "train").to_numpy()
     train = _shuffled((pictures[learnt], labels[learnt]))
     validation, kept = _halves(_shuffled((pictures[~learnt], labels[~learnt])))
 
@@ -130,7 +133,8 @@ class Oracle:
 
     def __init__(self, study: Study, device: str, seed: int = 100):
         images = study.train[0] if study.train[0].ndim == 4 else study.train[0][..., None]
-        self.device, self.colours = device, images.shape[-1]
+        self.device = device
+        self.colours = images.shape[-1]
         self.pixels = torch.from_numpy(images).permute(0, 3, 1, 2).contiguous().to(device)
         self.labels = torch.from_numpy(study.train[1]).to(device)
         self.classes = int(study.train[1].max()) + 1
@@ -138,7 +142,8 @@ class Oracle:
 
     def __call__(self, images: Array) -> Array:
         probs = self._probs(images)
-        sure, label = probs.max(axis=1), probs.argmax(axis=1)
+        sure = probs.max(axis=1)
+        label = probs.argmax(axis=1)
         return np.where(sure >= SURE, label, -1)
 
     def accuracy(self, given: Pictures) -> float:
@@ -177,7 +182,8 @@ class Oracle:
         inside = self.colours
         for width in (64, 64, 128, 128, 256, 256):
             layers += [nn.Conv2d(inside, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
-            layers += [nn.MaxPool2d(2)] if inside == width else []
+            if inside == width:
+                layers.append(nn.MaxPool2d(2))
             inside = width
         cells = 256 * (self.pixels.shape[-1] // 8) ** 2
         head = [nn.Dropout(0.3), nn.Linear(cells, 256), nn.ReLU(), nn.Dropout(0.3), nn.Linear(256, self.classes)]
@@ -190,10 +196,13 @@ class Oracle:
         def some(*shape: int) -> torch.Tensor:
             return torch.rand(n, *shape, device=pixels.device, generator=chance) - 0.5
 
-        angle, sizes = some() * 0.5, 1 + some(2) * 0.3
+        angle = some() * 0.5
+        sizes = 1 + some(2) * 0.3
         turn = torch.zeros(n, 2, 3, device=pixels.device)
-        turn[:, 0, 0], turn[:, 1, 1] = angle.cos() * sizes[:, 0], angle.cos() * sizes[:, 1]
-        turn[:, 0, 1], turn[:, 1, 0] = some() * 0.5 - angle.sin(), angle.sin()
+        turn[:, 0, 0] = angle.cos() * sizes[:, 0]
+        turn[:, 1, 1] = angle.cos() * sizes[:, 1]
+        turn[:, 0, 1] = some() * 0.5 - angle.sin()
+        turn[:, 1, 0] = angle.sin()
         turn[:, :, 2] = some(2) * 0.25
         border = "border" if self.colours == 3 else "zeros"
         grid = functional.affine_grid(turn, list(pixels.shape), align_corners=False)
@@ -216,9 +225,18 @@ def run(study: Study, oracle: Oracle, seed: int, device: str, folder: Path) -> d
     save_file(weights, folder.with_suffix(".safetensors"))
     begun = stages["train the classifier"] = time.perf_counter() - started
     found = defuse(
-        model, study.train, folder, validation=study.validation, test=study.test, prepare=study.prepare, oracle=oracle,
-        settings=replace(study.settings, seed=seed), architecture=study.architecture, device=device, progress=progress,
-    )  # fmt: skip
+        model,
+        study.train,
+        folder,
+        validation=study.validation,
+        test=study.test,
+        prepare=study.prepare,
+        oracle=oracle,
+        settings=replace(study.settings, seed=seed),
+        architecture=study.architecture,
+        device=device,
+        progress=progress,
+    )
     told = {"seed": seed, "stage": found.stage, "words": found.words, "facts": found.facts, "until": stages}
     told |= {"seconds": time.perf_counter() - started - begun, "vae": found_vae(folder)}
     told["test before"] = measure_accuracy(model, study.test, prepare=study.prepare, device=device)
@@ -236,13 +254,15 @@ def found_vae(folder: Path) -> dict[str, float]:
 
 def line(told: dict) -> str:
     """One seed."""
-    regions, wrong = len(told["judged"]), sum(one["verdict"] == "misclassified" for one in told["judged"])
+    regions = len(told["judged"])
+    wrong = sum(one["verdict"] == "misclassified" for one in told["judged"])
     said = f"seed {told['seed']}: {wrong} of {regions} regions misclassified; {told['seconds']:.0f} s"
     for name in ("comparison", "baseline"):
         for change in (told.get(name) or {"changes": []})["changes"]:
             if change["id"] in ("test", "regions"):
                 low, high = (100 * end for end in change["after_interval"])
-                before, after = 100 * (1 - change["before_rate"]), 100 * (1 - change["after_rate"])
+                before = 100 * (1 - change["before_rate"])
+                after = 100 * (1 - change["after_rate"])
                 said += f"\n  {name}, {change['name']}: {before:.1f} -> {after:.1f}"
                 said += f" ({100 - high:.1f} to {100 - low:.1f}), n = {change['n']:,}"
     if "oracle" in told["facts"]:
@@ -252,7 +272,8 @@ def line(told: dict) -> str:
 
 def time_published(device: str) -> None:
     """Stage by stage; no labels, so no correction, which the studies time."""
-    study, began = mnist(), time.perf_counter()
+    study = mnist()
+    began = time.perf_counter()
 
     def say(what: str) -> None:
         nonlocal began
@@ -298,7 +319,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=[*STUDIES, "time", "mixture"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    parser.add_argument("--device", default=device)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="one of the settings")
     parser.add_argument("--published", action="store_true", help="the paper's settings instead of ours")
     parser.add_argument("--output", type=Path, default=Path("bench-results"))
@@ -319,7 +341,8 @@ def main() -> None:
     taken = time.perf_counter() - begun
     print(f"oracle: {oracle.accuracy(study.test):.4f} of the test half is right, {taken:.0f} s", flush=True)
     for seed in asked.seeds:
-        folder = asked.output / f"defuse-{asked.what}{'-published' if asked.published else ''}-{seed}"
+        suffix = "-published" if asked.published else ""
+        folder = asked.output / f"defuse-{asked.what}{suffix}-{seed}"
         told = run(study, oracle, seed, asked.device, folder)
         folder.with_suffix(".json").write_text(json.dumps(told, indent=1, default=float))
         print(line(told), flush=True)

@@ -45,8 +45,14 @@ def unlabelled(run: Path, folder: Path) -> Answers:
 
 def slipping(answers: Answers, seed: int = 0) -> Answers:
     chance = np.random.default_rng(seed)
-    return {id: [int(chance.integers(10)) if chance.random() < SLIPS else one for one in row]
-            for id, row in answers.items()}  # fmt: skip
+    changed: Answers = {}
+    for id, row in answers.items():
+        changed[id] = []
+        for answer in row:
+            slips = chance.random() < SLIPS
+            digit = int(chance.integers(10)) if slips else answer
+            changed[id].append(digit)
+    return changed
 
 
 def label(page: Any, address: str, name: str, answers: Answers) -> None:
@@ -62,7 +68,8 @@ def label(page: Any, address: str, name: str, answers: Answers) -> None:
         page.locator("h1").click()
         for digit in row:
             with page.expect_response("**/api/annotations") as got:
-                page.keyboard.press("n" if digit == NONE else str(digit))
+                key = "n" if digit == NONE else str(digit)
+                page.keyboard.press(key)
             assert got.value.ok, got.value.text()
         expect(page.locator(".count")).to_have_text(f"{len(row)} of {len(row)} done")
         page.keyboard.press("j")
@@ -90,9 +97,14 @@ def corrected(folder: Path, weights: Path, settings: DefuseSettings) -> Any:
     model = mnist_network()
     model.load_state_dict(load_file(weights))
     return defuse(
-        model, study.train, folder, validation=study.validation, test=study.test, prepare=study.prepare,
+        model,
+        study.train,
+        folder,
+        validation=study.validation,
+        test=study.test,
+        prepare=study.prepare,
         settings=settings,
-    )  # fmt: skip
+    )
 
 
 def main() -> None:
@@ -102,7 +114,8 @@ def main() -> None:
     parser.add_argument("--strengths", type=float, nargs="+", default=[1e-10, 1e-2, 1.0, 10.0])
     parser.add_argument("--tune-lr", type=float, default=DefuseSettings().tune_lr)
     asked = parser.parse_args()
-    folder, began = asked.output, time.perf_counter()
+    folder = asked.output
+    began = time.perf_counter()
     answers = None if folder.exists() else unlabelled(asked.run, folder)  # labelled before: gone on with
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)

@@ -28,7 +28,8 @@ from errata.slicers.directions.linear_svm import at_bound, solve
 from errata.slicers.directions.slicer import Directions
 from errata.slicers.directions.strength import balanced_accuracy
 
-D, AXES = 512, 40
+D = 512
+AXES = 40
 GRID = np.geomspace(1e-6, 1, 7)
 SIZES = ((1000, 50, 1000, 20.0), (10, 5000, 3, 5.0))  # classes, rows of each, classes the loop is timed on, least ratio
 
@@ -48,11 +49,14 @@ class Problem:
 
 
 def problem(classes: int, rows: int, part: int) -> Problem:
-    fixed, rng = np.random.default_rng(0), np.random.default_rng(part)
-    mix, lean = fixed.normal(size=(AXES, D)), fixed.normal(size=(classes, AXES))
+    fixed = np.random.default_rng(0)
+    rng = np.random.default_rng(part)
+    mix = fixed.normal(size=(AXES, D))
+    lean = fixed.normal(size=(classes, AXES))
     lean *= 2 / np.linalg.norm(lean, axis=1, keepdims=True)
     n = classes * rows
-    labels, Z = np.arange(n) % classes, rng.normal(size=(n, AXES))
+    labels = np.arange(n) % classes
+    Z = rng.normal(size=(n, AXES))
     hardness = (Z * lean[labels]).sum(axis=1) + rng.normal(size=n)
     return Problem(Z @ mix + 2 * rng.normal(size=(n, D)), labels, hardness > 1.17)
 
@@ -66,7 +70,8 @@ def loop(Z: np.ndarray, y: np.ndarray) -> tuple[SVC, float]:
 
 def same_side(machine: SVC, Z: np.ndarray, y: np.ndarray, new: np.ndarray) -> tuple[bool, float, float]:
     """Whether the intercept is fixed, and the share of held-out rows on the same side, for both of ours."""
-    C, outcome = np.full((1, 1, 1), machine.C), y[None, None]
+    C = np.full((1, 1, 1), machine.C)
+    outcome = y[None, None]
     theirs = machine.decision_function(new) < 0
     shares = []
     for intercept in ("centre", "libsvm"):
@@ -80,11 +85,17 @@ def same_side(machine: SVC, Z: np.ndarray, y: np.ndarray, new: np.ndarray) -> tu
 
 
 def compare(classes: int, rows: int, timed: int, least: float) -> bool:
-    found, held = problem(classes, rows, 1), problem(classes, rows, 2)
+    found = problem(classes, rows, 1)
+    held = problem(classes, rows, 2)
     mine, slicer = seconds(Directions(permutations=0, slices=None, advanced={"nested": False}), found)
-    Z, new, theirs, agreed, scores = slicer._standard(found.X), slicer._standard(held.X), 0.0, [], []
+    Z = slicer._standard(found.X)
+    new = slicer._standard(held.X)
+    theirs = 0.0
+    agreed = []
+    scores = []
     for c in range(timed):
-        own, y = found.labels == c, np.where(found.wrong[found.labels == c], -1, 1)
+        own = found.labels == c
+        y = np.where(found.wrong[found.labels == c], -1, 1)
         if min((y < 0).sum(), (y > 0).sum()) < 2:
             continue  # the loop stops at such a class
         began = time.perf_counter()
@@ -101,10 +112,8 @@ def compare(classes: int, rows: int, timed: int, least: float) -> bool:
     print(f"{classes:,} classes x {rows:,} rows x {D}")
     print(f"  ours {mine:.2f} s, scikit-learn {theirs:.1f} s{guess}, ratio {theirs / mine:.1f} (at least {least:g})")
     print("  balanced accuracy on held-out rows: ours {:.3f}, the loop's {:.3f}".format(*np.nanmean(scores, axis=0)))
-    whole, published = (
-        seconds(Directions(slices=None), found)[0],
-        seconds(build(Directions, "as_published", 0, {}), found)[0],
-    )
+    whole = seconds(Directions(slices=None), found)[0]
+    published = seconds(build(Directions, "as_published", 0, {}), found)[0]
     print(f"  with nested folds and 20 shuffles, which the loop does not have: {whole:.1f} s")
     print(f"  `as_published`, each machine by libsvm, for its choice of intercept: {published:.1f} s", flush=True)
     return report(agreed) and theirs >= least * mine
@@ -130,4 +139,4 @@ def report(agreed: list[tuple[bool, float, float]]) -> bool:
 
 if __name__ == "__main__":
     good = [compare(*size) for size in SIZES]
-    sys.exit(0 if all(good) else 1)
+    sys.exit(int(not all(good)))

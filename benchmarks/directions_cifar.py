@@ -110,7 +110,8 @@ class World:
         """Row numbers."""
         order = np.random.default_rng(self.seed).permutation(ROWS)
         train, validation, pool = np.split(order, [2 * ROWS // 5, 3 * ROWS // 5])
-        train, pool = train[: self.size], pool[: self.size]
+        train = train[: self.size]
+        pool = pool[: self.size]
         for name in self.cut:
             own = np.flatnonzero(self.fine(train) == CLASSES.index(name))
             train = np.delete(train, own[round((1 - self.removed) * len(own)) :])
@@ -135,14 +136,20 @@ class World:
         return seen_by(self.pictures.folder, recipe, pairs, pixels[asked], seed=self.seed + more)
 
     def evaluation(self, role: str, space: str = "bridge", recipe: Recipe = PLAIN) -> Evaluation:
-        rows, pictures, found = self.roles[role], self.pictures, self.seen(recipe)[role]
+        rows = self.roles[role]
+        pictures = self.pictures
+        found = self.seen(recipe)[role]
         views = {"bridge": pictures.placed, "backbone": pictures.features}
+        representation = views[space][rows] if space in views else found.hidden
         return Evaluation(
-            labels=VEHICLES[self.fine(rows)], probs=found.probs, class_names=SUPERCLASSES, ids=rows,
-            representations={space: views[space][rows] if space in views else found.hidden},
+            labels=VEHICLES[self.fine(rows)],
+            probs=found.probs,
+            class_names=SUPERCLASSES,
+            ids=rows,
+            representations={space: representation},
             # Not true of the own layer, but its SVM is wanted here, not an approximation of it.
             sources={space: Source(from_model=False)},
-        )  # fmt: skip
+        )
 
     @cached_property
     def _audits(self) -> dict[str, Audit]:
@@ -150,11 +157,14 @@ class World:
 
     def audit(self, space: str) -> Audit:
         if space not in self._audits:
+            texts = self.pictures.captions if space == "bridge" else None
             self._audits[space] = errata.audit(
-                self.evaluation("validation", space), methods=["directions"], train=self.evaluation("train", space),
+                self.evaluation("validation", space),
+                methods=["directions"],
+                train=self.evaluation("train", space),
                 options={"directions": {"permutations": self.permutations}},
-                texts=self.pictures.captions if space == "bridge" else None,
-            )  # fmt: skip
+                texts=texts,
+            )
         return self._audits[space]
 
     def cut_class(self, superclass: int) -> int:
@@ -173,10 +183,13 @@ def hardness(world: World, ranking: str, role: str) -> Array:
 
 def by_domino(world: World, role: str) -> Array:
     """The weight in the worse of two slices of each superclass, as in the paper's comparison."""
-    audit, asked = world.audit("bridge"), world.evaluation(role)
-    searched, weights = audit.evaluation.rows(audit.discover), np.zeros(len(asked))
+    audit = world.audit("bridge")
+    asked = world.evaluation(role)
+    searched = audit.evaluation.rows(audit.discover)
+    weights = np.zeros(len(asked))
     for label in range(len(SUPERCLASSES)):
-        mine, theirs = searched.rows(searched.labels == label), asked.labels == label
+        mine = searched.rows(searched.labels == label)
+        theirs = asked.labels == label
         domino = make("domino:as_published", seed=world.seed, options={"components": 2, "slices": 2}).fit(mine)
         inside = domino.membership(mine)
         worse = int(np.argmax(mine.errors @ inside / inside.sum(axis=0)))
@@ -186,15 +199,21 @@ def by_domino(world: World, role: str) -> Array:
 
 def chosen(world: World, way: str) -> Array:
     """Row numbers from the pool."""
-    rows, (method, _, space) = world.roles["pool"], way.partition(", ")
+    rows = world.roles["pool"]
+    (method, _, space) = way.partition(", ")
     if way == "nothing":
         return rows[:0]
     if way == "oracle":
         return np.concatenate([rows[world.fine(rows) == world.cut_class(s)][:ADDED] for s in (0, 1)])
-    audit, pool = world.audit(space or "bridge"), world.evaluation("pool", space or "bridge", RECIPES.get(way, PLAIN))
+    audit = world.audit(space or "bridge")
+    pool = world.evaluation("pool", space or "bridge", RECIPES.get(way, PLAIN))
     if way == "Domino":
         return fix.select(pool, by_domino(world, "pool"), ADDED).ids
-    by: Any = "slices" if method == "directions" else "random" if way == "random" else "confidence"
+    by: Any = "confidence"
+    if method == "directions":
+        by = "slices"
+    elif way == "random":
+        by = "random"
     ids = [found.id for found in audit.slices]
     return errata.plan_selection(audit, pool, ADDED, slices=ids, by=by, seed=world.seed).ids
 
@@ -211,7 +230,8 @@ def captions(worlds: Sequence[World]) -> None:
     others: dict[str, list[bool]] = {name: [] for name in CLASSES}
     for world in worlds:
         for superclass, _, data in sides(world):
-            name, worst = world.cut[superclass], worst_class(world, superclass)
+            name = world.cut[superclass]
+            worst = worst_class(world, superclass)
             hard = [row["text"].rpartition(" ")[2] for row in data["hard"]]
             low = data["hard"][hard.index(name)]["matches"]["interval"][0] if name in hard else 0.0
             facts = [name in hard[:1], name in hard[:2], low > data["class_rate"]["error_rate"]]
@@ -221,11 +241,11 @@ def captions(worlds: Sequence[World]) -> None:
                 if of == superclass and other != name:
                     others[other].append(other in hard[:2])
     uncut = {"all": np.concatenate(list(others.values())), **others}
-    rows = [
-        [name, *(said(hits, len(each)) for hits in np.sum(each, axis=0)),
-         said(np.sum(uncut[name]), len(uncut[name])) if name in uncut else ""]
-        for name, each in told.items() if each
-    ]  # fmt: skip
+    rows = []
+    for name, each in told.items():
+        if each:
+            of_uncut = said(np.sum(uncut[name]), len(uncut[name])) if name in uncut else ""
+            rows.append([name, *(said(hits, len(each)) for hits in np.sum(each, axis=0)), of_uncut])
     head = ["hardest caption", "among the two hardest", "rows it matches fail more than the class"]
     told_too = ["the class that errs most is among the two hardest", "among the two hardest where another was cut"]
     table(["cut class", *head, *told_too], rows)
@@ -233,7 +253,8 @@ def captions(worlds: Sequence[World]) -> None:
 
 def worst_class(world: World, superclass: int) -> int:
     """The class of a superclass with most errors among test rows: what a direction should find, cut or not."""
-    test, fine = world.evaluation("test"), world.fine(world.roles["test"])
+    test = world.evaluation("test")
+    fine = world.fine(world.roles["test"])
     rates = [test.errors[fine == c].mean() * (VEHICLES[c] == superclass) for c in range(len(CLASSES))]
     return int(np.argmax(rates))
 
@@ -264,7 +285,8 @@ def labels(world: World) -> list[int]:
 
 def hardest(world: World, ranking: str) -> Iterator[tuple[list[float], list[bool]]]:
     """For each superclass: the cut class's share of the hardest test rows, and whether it is the most frequent."""
-    test, rank = world.roles["test"], hardness(world, ranking, "test")
+    test = world.roles["test"]
+    rank = hardness(world, ranking, "test")
     audit = world.audit("bridge")
     inside = errata.apply(audit, world.evaluation("test"))
     for found in audit.slices:
@@ -279,7 +301,8 @@ def hardest(world: World, ranking: str) -> Iterator[tuple[list[float], list[bool
 def selection(worlds: Sequence[World]) -> None:
     found = {way: np.array([selected(world, way) for world in worlds]) for way in WAYS}
     errs_most = np.array([[worst_class(world, s) == world.cut_class(s) for s in (0, 1)] for world in worlds])
-    mine, rows = found["directions, bridge"], []
+    mine = found["directions, bridge"]
+    rows = []
     for way, theirs in found.items():
         more = mine - theirs
         one_each = theirs[:, 1:3].mean(axis=1), theirs[:, 3]
@@ -291,7 +314,8 @@ def selection(worlds: Sequence[World]) -> None:
 
 def selected(world: World, way: str) -> tuple[float, float, float, float]:
     """Rows of the cut classes among those added; when trained with them, accuracy of each cut class, and overall."""
-    added, test = chosen(world, way), world.roles["test"]
+    added = chosen(world, way)
+    test = world.roles["test"]
     cut = [world.cut_class(0), world.cut_class(1)]
     again = np.concatenate([world.roles["train"], added])
     found = world.trained(again, test) if len(added) else world.seen()["test"]
@@ -316,7 +340,8 @@ def nearest(worlds: Sequence[World]) -> None:
 
 
 def strength(worlds: Sequence[World]) -> None:
-    rows, found = [], []
+    rows = []
+    found = []
     for removed in REMOVED:
         these = [replace(world, removed=removed, permutations=20) for world in worlds]
         here = np.array([fact for world in these for fact in strengths(world)])
@@ -326,24 +351,31 @@ def strength(worlds: Sequence[World]) -> None:
     table(["removed", "strength", "its null", "accuracy of the cut class", "accuracy of the others"], rows)
     removed, strong, _, cut, _ = np.transpose(found)
     means = [np.mean(strong[removed == share]) for share in REMOVED]
-    print(f"\nSpearman of strength with the removed share: {spearmanr(means, REMOVED).statistic:.2f} of means, "
-          f"{spearmanr(strong, removed).statistic:.2f} of all {len(strong)} directions; "
-          f"with the accuracy of the cut class: {spearmanr(strong, cut).statistic:.2f}")  # fmt: skip
+    print(
+        f"\nSpearman of strength with the removed share: {spearmanr(means, REMOVED).statistic:.2f} of means, "
+        f"{spearmanr(strong, removed).statistic:.2f} of all {len(strong)} directions; "
+        f"with the accuracy of the cut class: {spearmanr(strong, cut).statistic:.2f}"
+    )
 
 
 def strengths(world: World) -> Iterator[tuple[float, float, float, float]]:
     """For each superclass: strength, its null's mean, and test accuracy of the cut class and of the others."""
-    test, fine = world.evaluation("test"), world.fine(world.roles["test"])
+    test = world.evaluation("test")
+    fine = world.fine(world.roles["test"])
     for found in world.audit("bridge").slices:
         superclass = found.rule["scope"]["label"]
-        cut, own = fine == world.cut_class(superclass), test.labels == superclass
+        cut = fine == world.cut_class(superclass)
+        own = test.labels == superclass
         facts = found.rule["strength"], found.rule["null"]["mean"]
         yield *facts, 1 - test.errors[cut].mean(), 1 - test.errors[own & ~cut].mean()
 
 
 def runs(worlds: Sequence[World]) -> None:
-    others = {"itself": lambda world: said_by(world, 0), "a second run": lambda world: said_by(world, 100),
-              "a random forest of the pixels": forest}  # fmt: skip
+    others = {
+        "itself": lambda world: said_by(world, 0),
+        "a second run": lambda world: said_by(world, 100),
+        "a random forest of the pixels": forest,
+    }
     rows = []
     for name, predictions in others.items():
         found = [fact for world in worlds for fact in carried(world, predictions(world))]
@@ -357,7 +389,8 @@ def said_by(world: World, more: int) -> Array:
 
 
 def forest(world: World) -> Array:
-    pixels, train = world.pictures.pixels, world.roles["train"]
+    pixels = world.pictures.pixels
+    train = world.roles["train"]
     model = RandomForestClassifier(200, random_state=world.seed)
     model.fit(pixels[train].reshape(len(train), -1), VEHICLES[world.fine(train)])
     return model.predict(pixels[world.roles["test"]].reshape(len(world.roles["test"]), -1))
@@ -365,19 +398,27 @@ def forest(world: World) -> Array:
 
 def carried(world: World, predictions: Array) -> Iterator[tuple[float, float, float, float]]:
     """For each superclass: how well the first network's direction foretells these errors on test rows."""
-    audit, test = world.audit("bridge"), world.evaluation("test")
-    weights, doubt, errors = errata.apply(audit, test), fix.by_confidence(test), predictions != test.labels
+    audit = world.audit("bridge")
+    test = world.evaluation("test")
+    weights = errata.apply(audit, test)
+    doubt = fix.by_confidence(test)
+    errors = predictions != test.labels
     for found in audit.slices:
         own = test.labels == found.rule["scope"]["label"]
-        wrong, inside = errors[own], weights[found.id][own] >= found.threshold
+        wrong = errors[own]
+        inside = weights[found.id][own] >= found.threshold
         areas = [roc_auc_score(wrong, values[own]) for values in (weights[found.id], doubt)]
         yield wrong[inside].mean(), wrong[~inside].mean(), *areas
 
 
 STUDIES: dict[str, Callable[[Sequence[World]], None]] = {
-    "captions": captions, "flagged": flagged, "selection": selection, "nearest": nearest, "strength": strength,
+    "captions": captions,
+    "flagged": flagged,
+    "selection": selection,
+    "nearest": nearest,
+    "strength": strength,
     "runs": runs,
-}  # fmt: skip
+}
 
 
 def main() -> None:

@@ -40,20 +40,40 @@ from trained import Recipe, over_runs
 
 Array = np.ndarray
 RECIPES = {
-    "confidence": PLAIN, "LfF": Recipe(EPOCHS, q=0.7), "JTT, 1 epoch": Recipe(1), "JTT, 2 epochs": Recipe(2),
-}  # fmt: skip
+    "confidence": PLAIN,
+    "LfF": Recipe(EPOCHS, q=0.7),
+    "JTT, 1 epoch": Recipe(1),
+    "JTT, 2 epochs": Recipe(2),
+}
 OURS = ("directions, backbone", "directions, bridge", "directions, bridge, ridge")
 RANKINGS = (*OURS, *RECIPES, "Domino", "random")
 TOP = (50, 100, 200)
-RATIOS, SMALLER = range(1, 9), 1250  # training rows a class, the same for every ratio
+# training rows a class, the same for every ratio
+RATIOS = range(1, 9)
+SMALLER = 1250
 PERMUTATIONS = 20
 FACTOR = 2.0
 ATTRIBUTES = (
-    "with glasses", "with a smile", "with a beard", "with no beard", "with heavy makeup", "with long hair",
-    "with short hair", "with brown hair", "with blond hair", "with black hair", "with grey hair", "with a hat",
-    "with earrings", "with an oval face", "with a mouth that is slightly open",
-)  # fmt: skip
-WANTED, CORRELATED, COIN = 0.7, 0.9, 0.02  # flagged of the minority; Spearman; how far from .5 a null may lie
+    "with glasses",
+    "with a smile",
+    "with a beard",
+    "with no beard",
+    "with heavy makeup",
+    "with long hair",
+    "with short hair",
+    "with brown hair",
+    "with blond hair",
+    "with black hair",
+    "with grey hair",
+    "with a hat",
+    "with earrings",
+    "with an oval face",
+    "with a mouth that is slightly open",
+)
+# flagged of the minority; Spearman; how far from .5 a null may lie
+WANTED = 0.7
+CORRELATED = 0.9
+COIN = 0.02
 
 
 def brief(hits: float, n: int) -> str:
@@ -63,9 +83,11 @@ def brief(hits: float, n: int) -> str:
 
 def flagged(worlds: Sequence[World]) -> bool:
     for world in worlds:
-        learnt, told = 1 - world.evaluation("train").errors.mean(), accuracies(world.evaluation("test"))
+        learnt = 1 - world.evaluation("train").errors.mean()
+        told = accuracies(world.evaluation("test"))
         print(f"seed {world.seed}: right in training {learnt:.3f}, test minority {told[0]:.3f}, majority {told[1]:.3f}")
-    rows, shares = [], {}
+    rows = []
+    shares = {}
     for unbalanced in (False, True):
         for space in SPACES:
             counts = np.array([flagged_counts(replace(world, like_training=unbalanced), space) for world in worlds])
@@ -84,13 +106,15 @@ def flagged(worlds: Sequence[World]) -> bool:
 
 def flagged_counts(world: World, space: str) -> list[int]:
     """Test rows that are flagged and of the minority, flagged, of the minority."""
-    hard, minority = world.decisions(space) < 0, world.faces.minority[world.roles["test"]]
+    hard = world.decisions(space) < 0
+    minority = world.faces.minority[world.roles["test"]]
     return [(hard & minority).sum(), hard.sum(), minority.sum()]
 
 
 def accuracies(test: Evaluation) -> tuple[float, float, float]:
     """Of the minority, of the majority, of all rows."""
-    right, minority = ~test.errors, test.metadata["minority"]
+    right = ~test.errors
+    minority = test.metadata["minority"]
     return float(right[minority].mean()), float(right[~minority].mean()), float(right.mean())
 
 
@@ -109,7 +133,9 @@ def ranking(worlds: Sequence[World]) -> bool:
 
 def top_counts(world: World, name: str) -> list[int]:
     """Rows of the minority among the K hardest test rows of each class."""
-    test, hardness, counts = world.evaluation("test"), hardnesses(world, name), []
+    test = world.evaluation("test")
+    hardness = hardnesses(world, name)
+    counts = []
     for label in range(len(CLASSES)):
         own = np.flatnonzero(test.labels == label)
         minority = test.metadata["minority"][own[np.argsort(-hardness[own], kind="stable")]]
@@ -130,7 +156,8 @@ def hardnesses(world: World, name: str) -> Array:
 
 def by_domino(world: World) -> Array:
     """The weight in the two slices of a row's class; label and prediction count ten times, as published."""
-    searched, test = world.evaluation("validation"), world.evaluation("test")
+    searched = world.evaluation("validation")
+    test = world.evaluation("test")
     weights = np.zeros(len(test))
     for label in range(len(CLASSES)):
         own = test.labels == label
@@ -141,7 +168,8 @@ def by_domino(world: World) -> Array:
 
 
 def strength(worlds: Sequence[World]) -> bool:
-    rows, means = [], []
+    rows = []
+    means = []
     for ratio in RATIOS:
         planted = [replace(world, ratio=ratio, size=SMALLER) for world in worlds]
         facts = np.array([fact for world in planted for fact in strengths(world)])
@@ -159,7 +187,8 @@ def strength(worlds: Sequence[World]) -> bool:
 
 def strengths(world: World) -> Iterator[list[float]]:
     """For each class: strength and the mean of its null in two spaces, test accuracy of the minority."""
-    test, slicers = world.evaluation("test"), [world.directions(space, PERMUTATIONS) for space in SPACES[:2]]
+    test = world.evaluation("test")
+    slicers = [world.directions(space, PERMUTATIONS) for space in SPACES[:2]]
     for label in range(len(CLASSES)):
         rules = [rule for slicer in slicers for rule in slicer.rules_ if rule["scope"]["label"] == label]
         facts = [value for rule in rules for value in (rule["strength"], rule["null"]["mean"])]
@@ -180,7 +209,8 @@ def captions(worlds: Sequence[World]) -> bool:
 
 
 def told_gender(world: World, space: str) -> str:
-    test, names = world.roles["test"], bridging.sentences(errata.explain.reference_captions(GENDERS))
+    test = world.roles["test"]
+    names = bridging.sentences(errata.explain.reference_captions(GENDERS))
     found = bridge_of(world.faces, world.seed, space)
     score = found.zero_shot(world.faces.features[test], (~world.faces.male[test]).astype(int), names)
     return said(score.accuracy * score.n, score.n)
@@ -198,18 +228,23 @@ def caption_rows(world: World, label: int, data: dict[str, Any]) -> Iterator[lis
 
 def captioned(world: World, space: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """For each class its captions: directions and thresholds from validation rows, measured on test rows."""
-    slicer, parts = world.directions(space), [world.evaluation(role, space) for role in ("validation", "test")]
+    slicer = world.directions(space)
+    parts = [world.evaluation(role, space) for role in ("validation", "test")]
     both = Evaluation(
-        labels=np.concatenate([part.labels for part in parts]), probs=np.concatenate([part.probs for part in parts]),
-        representations={space: np.concatenate([part.representations[space] for part in parts])}, class_names=CLASSES,
-    )  # fmt: skip
+        labels=np.concatenate([part.labels for part in parts]),
+        probs=np.concatenate([part.probs for part in parts]),
+        representations={space: np.concatenate([part.representations[space] for part in parts])},
+        class_names=CLASSES,
+    )
     texts = errata.explain.caption_candidates(("person", *GENDERS), adjectives=CLASSES, prepositions=ATTRIBUTES)
     placed = bridge_of(world.faces, world.seed, space).transform_texts(bridging.sentences(texts))
     references = errata.explain.reference_captions([f"{name} person" for name in CLASSES])
     candidates = Captions(texts, placed, space, references=references)
-    weights, searched = slicer.membership(both), np.arange(len(both)) < len(parts[0])
+    weights = slicer.membership(both)
+    searched = np.arange(len(both)) < len(parts[0])
     for j, rule in enumerate(slicer.rules_):
-        label, cut = rule["scope"]["label"], slicer.thresholds_[j]
+        label = rule["scope"]["label"]
+        cut = slicer.thresholds_[j]
         found = Slice(f"s{j}", slicer.name, "", "not confirmed", cut, rule, weights[:, j], column=j)
         view = SliceView(found, both, found.members, (both.labels == label) & ~found.members, searched)
         direction = Direction.of(found, slicer.to_state().arrays)
@@ -220,7 +255,8 @@ def upweight(worlds: Sequence[World]) -> bool:
     own = [world.decisions(OWN, "train") < 0 for world in worlds]
     print(f"training rows flagged in the own layer: {said(np.sum(own), np.size(own))}")
     before = np.array([accuracies(world.evaluation("test")) for world in worlds])
-    rows, gains = [["nothing", "", *(over_runs(column) for column in before.T), "", ""]], {}
+    rows = [["nothing", "", *(over_runs(column) for column in before.T), "", ""]]
+    gains = {}
     for way in ("directions, bridge", "random", "oracle"):
         chosen = [to_upweight(world, way) for world in worlds]
         after = np.array([accuracies(retrained(*pair)) for pair in zip(worlds, chosen, strict=True)])
@@ -256,7 +292,8 @@ def retrained(world: World, chosen: Array) -> Evaluation:
 
 def runs(worlds: Sequence[World]) -> bool:
     others = {"itself": (PLAIN, 0), "a second run": (PLAIN, 1000), "another architecture": (OTHER, 0)}
-    rows, held = [], []
+    rows = []
+    held = []
     for name, (recipe, more) in others.items():
         found = np.array([fact for world in worlds for fact in carried(world, recipe, world.seed + more)])
         hard, easy = np.split(found[:, :4].sum(axis=0).astype(int), 2)
@@ -269,19 +306,26 @@ def runs(worlds: Sequence[World]) -> bool:
 
 def carried(world: World, recipe: Recipe, seed: int) -> Iterator[list[float]]:
     """For each class how the first network's direction foretells another's errors on test rows: counts, then areas."""
-    first, other = world.evaluation("test"), world.evaluation("test", found=world.seen(recipe, seed))
-    hardness, doubt = -world.decisions("backbone"), fix.by_confidence(first)
+    first = world.evaluation("test")
+    other = world.evaluation("test", found=world.seen(recipe, seed))
+    hardness = -world.decisions("backbone")
+    doubt = fix.by_confidence(first)
     for label in range(len(CLASSES)):
         own = other.labels == label
-        wrong, hard = other.errors[own], hardness[own] > 0
+        wrong = other.errors[own]
+        hard = hardness[own] > 0
         areas = [float(roc_auc_score(wrong, values[own])) for values in (hardness, doubt)]
         yield [wrong[hard].sum(), hard.sum(), wrong[~hard].sum(), (~hard).sum(), *areas]
 
 
 STUDIES: dict[str, Callable[[Sequence[World]], bool]] = {
-    "flagged": flagged, "ranking": ranking, "strength": strength, "captions": captions, "upweight": upweight,
+    "flagged": flagged,
+    "ranking": ranking,
+    "strength": strength,
+    "captions": captions,
+    "upweight": upweight,
     "runs": runs,
-}  # fmt: skip
+}
 
 
 def main() -> int:
@@ -295,7 +339,8 @@ def main() -> int:
     held = []
     for study in asked.study:
         held.append(STUDIES[study](worlds))
-        print(f"\n{study}: {'holds' if held[-1] else 'DOES NOT HOLD'}\n", flush=True)
+        outcome = "holds" if held[-1] else "DOES NOT HOLD"
+        print(f"\n{study}: {outcome}\n", flush=True)
     return 0 if all(held) else 1
 
 

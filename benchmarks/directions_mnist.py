@@ -58,7 +58,8 @@ class Digits:
             grey = np.concatenate([file["x_train"][some], file["x_test"]])
             digit = np.concatenate([file["y_train"][some], file["y_test"]])
         pixels = np.zeros((2, *grey.shape, 3), dtype=np.uint8)
-        pixels[0, ..., 0], pixels[1, ..., 1] = grey, grey
+        pixels[0, ..., 0] = grey
+        pixels[1, ..., 1] = grey
         flat = pixels.reshape(-1, *pixels.shape[2:])
         if space == "pixels":
             features = principal(flat.reshape(len(flat), -1))
@@ -116,7 +117,8 @@ class World:
     def evaluation(self, role: str, weights: Array | None = None) -> Evaluation:
         """Rows as a network says that was trained on rows that count so often."""
         asked = np.concatenate([self.roles["validation"], self.roles["test"]])
-        train, rows = self.roles["train"], self.roles[role]
+        train = self.roles["train"]
+        rows = self.roles[role]
         pairs = self.pixels(train), self.labels[train]
         found = seen_by(self.digits.folder, RECIPE, pairs, self.pixels(asked), seed=self.seed, weights=weights)
         said = found.probs[np.isin(asked, rows)]
@@ -125,9 +127,13 @@ class World:
     def _described(self, rows: Array, probs: Array | None) -> Evaluation:
         features = self.digits.features[self._tinted(rows), rows]
         return Evaluation(
-            labels=self.labels[rows], probs=probs, ids=rows, class_names=("below 5", "5 or more"),
-            representations={"space": features}, sources={"space": Source(from_model=False)},
-        )  # fmt: skip
+            labels=self.labels[rows],
+            probs=probs,
+            ids=rows,
+            class_names=("below 5", "5 or more"),
+            representations={"space": features},
+            sources={"space": Source(from_model=False)},
+        )
 
     @cached_property
     def train(self) -> Evaluation:
@@ -157,15 +163,19 @@ def weights(world: World, way: str, factor: float | str) -> Array:
 
 def measured(world: World) -> dict[str, float]:
     plain = world.evaluation("test")
-    train, flagged = world.roles["train"], weights(world, "directions", 2.0) > 1
-    misled, flipped = ~world.agrees[train], world.labels[train] != (world.digits.digit[train] >= 5)
+    train = world.roles["train"]
+    flagged = weights(world, "directions", 2.0) > 1
+    misled = ~world.agrees[train]
+    flipped = world.labels[train] != (world.digits.digit[train] >= 5)
     told = {
         "strength": np.mean([found.rule["strength"] for found in world.audit.slices]),
         "null": np.mean([found.rule["null"]["mean"] for found in world.audit.slices]),
-        "flagged": flagged.mean(), "of them misled": misled[flagged].mean(),
-        "of misled, flagged": flagged[misled].mean(), "of them flipped": flipped[flagged].mean(),
+        "flagged": flagged.mean(),
+        "of them misled": misled[flagged].mean(),
+        "of misled, flagged": flagged[misled].mean(),
+        "of them flipped": flipped[flagged].mean(),
         "plain": 1 - plain.errors.mean(),
-    }  # fmt: skip
+    }
     for way, factor in WAYS:
         told[said(way, factor)] = gain(world, "test", way, factor)
     for way in ("directions", "oracle"):
@@ -178,7 +188,8 @@ def measured(world: World) -> dict[str, float]:
 def gain(world: World, role: str, way: str, factor: float | str) -> float:
     """Accuracy won by counting rows so; of validation rows, those that no direction was fitted to."""
     rows = ~world.audit.discover if role == "validation" else slice(None)
-    before, after = world.evaluation(role), world.evaluation(role, weights(world, way, factor))
+    before = world.evaluation(role)
+    after = world.evaluation(role, weights(world, way, factor))
     return float(before.errors[rows].mean() - after.errors[rows].mean())
 
 
@@ -195,7 +206,8 @@ def study(digits: Digits, seeds: Sequence[int]) -> None:
     for name in ("strength", *(said("directions", factor) for factor in (*FACTORS, "chosen"))):
         values = [told[name] for each in found.values() for told in each]
         means = np.reshape(values, (len(TINTS), -1)).mean(axis=1)
-        whole, each = spearmanr(TINTS, means).statistic, spearmanr(tints, values).statistic
+        whole = spearmanr(TINTS, means).statistic
+        each = spearmanr(tints, values).statistic
         print(f"\nSpearman of {name} with tint: {whole:.2f} of means, {each:.2f} of all {len(values)} runs")
 
 

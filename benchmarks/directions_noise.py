@@ -26,7 +26,9 @@ from trained import Recipe, over_runs, seen_by
 
 Array = np.ndarray
 NOISE = 0.06  # standard deviation, of pixels from 0 to 1
-NOISY_TRAIN, NOISY = 0.1, 0.5  # share of rows
+# share of rows
+NOISY_TRAIN = 0.1
+NOISY = 0.5
 RECIPE = Recipe(epochs=12)
 TOP = (25, 50, 100)  # of a class
 RANKINGS = ("directions, backbone", "confidence")
@@ -47,19 +49,27 @@ def study(pictures: Pictures, seeds: Sequence[int], size: int) -> None:
     order = np.random.default_rng(0).permutation(ROWS)
     rows = np.concatenate([order[: ROWS // 5], np.arange(ROWS, len(pictures.fine))])  # to validate, then to test
     noisy = np.random.default_rng(1).random(len(rows)) < NOISY
-    pixels, features = pictures.pixels[rows], pictures.features[rows]
+    pixels = pictures.pixels[rows]
+    features = pictures.features[rows]
     pixels[noisy] = disturbed(pixels[noisy], seed=2)
     noisy_features = pictures.folder / f"cifar10-{PX}px-noise{NOISE}.npy"
     features[noisy] = kept(noisy_features, lambda: seen([as_png(one) for one in pixels[noisy]], PX))
-    shares, accuracies = [], []
+    shares = []
+    accuracies = []
     for seed in seeds:
         train = np.random.default_rng(seed).permutation(order[ROWS // 5 :])[:size]
         said = seen_by(pictures.folder, RECIPE, noisy_rows(pictures, train, seed), pixels, seed=seed)
         both = Evaluation(
-            labels=pictures.fine[rows], probs=said.probs, ids=rows, class_names=CLASSES, metadata={"noisy": noisy},
-            representations={"backbone": features}, sources={"backbone": Source(from_model=False)},
-        )  # fmt: skip
-        validation, test = both.rows(rows < ROWS), both.rows(rows >= ROWS)
+            labels=pictures.fine[rows],
+            probs=said.probs,
+            ids=rows,
+            class_names=CLASSES,
+            metadata={"noisy": noisy},
+            representations={"backbone": features},
+            sources={"backbone": Source(from_model=False)},
+        )
+        validation = both.rows(rows < ROWS)
+        test = both.rows(rows >= ROWS)
         shares.append(noisy_shares(validation, test))
         accuracies.append([1 - test.errors[test.metadata["noisy"] == which].mean() for which in (False, True)])
     plain, with_noise = (over_runs(column) for column in np.transpose(accuracies))
@@ -69,16 +79,19 @@ def study(pictures: Pictures, seeds: Sequence[int], size: int) -> None:
 
 
 def noisy_rows(pictures: Pictures, train: Array, seed: int) -> tuple[Array, Array]:
-    pixels, some = pictures.pixels[train], round(NOISY_TRAIN * len(train))
+    pixels = pictures.pixels[train]
+    some = round(NOISY_TRAIN * len(train))
     pixels[:some] = disturbed(pixels[:some], seed=seed + 3)
     return pixels, pictures.fine[train]
 
 
 def noisy_shares(validation: Evaluation, test: Evaluation) -> Array:
     """(rankings, tops) of the hardest test rows of each class how many are noisy, in the mean over classes."""
-    options, settings = {"directions": {"slices": None, "permutations": 0}}, Settings(most=len(CLASSES))
+    options = {"directions": {"slices": None, "permutations": 0}}
+    settings = Settings(most=len(CLASSES))
     audit = errata.audit(validation, methods=["directions"], options=options, settings=settings)
-    weights, doubt = errata.apply(audit, test), fix.by_confidence(test)
+    weights = errata.apply(audit, test)
+    doubt = fix.by_confidence(test)
     shares = []
     for found in audit.slices:
         own = test.labels == found.rule["scope"]["label"]

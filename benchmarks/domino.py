@@ -15,7 +15,12 @@ from sklearn.mixture import GaussianMixture
 
 from errata.slicers.domino.mixture import DominoMixture, MixtureRows, Variance, Weights, maximise, run, sums_of
 
-N, D, COMPONENTS, STEPS, ROUNDS, MOST = 50_000, 128, 25, 20, 3, 1.5
+N = 50_000
+D = 128
+COMPONENTS = 25
+STEPS = 20
+ROUNDS = 3
+MOST = 1.5
 
 
 def problem(seed: int = 0) -> tuple[MixtureRows, np.ndarray]:

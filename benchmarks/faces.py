@@ -27,12 +27,19 @@ from trained import Recipe, Seen, seen_by
 Array = np.ndarray
 CLASSES = ("young", "old")
 GENDERS = ("man", "woman")  # the minority of each class
-PX, BACKBONE_PX = 48, 128  # as the small network sees faces, and as EfficientNet does
-TEST, CAPTIONED = 0.25, 150  # of each of the four groups: share to test, rows with captions
+# as the small network sees faces, and as EfficientNet does
+PX = 48
+BACKBONE_PX = 128
+# of each of the four groups: share to test, rows with captions
+TEST = 0.25
+CAPTIONED = 150
 VALIDATION = {False: (700, 700), True: (800, 200)}  # rows of majority and minority in a class; True: as in training
-RATIO, SIZE = 4, 2500  # majority to minority in training, and training rows a class
+# majority to minority in training, and training rows a class
+RATIO = 4
+SIZE = 2500
 EPOCHS = 8
-PLAIN, OTHER = Recipe(EPOCHS), Recipe(4, architecture="resnet18-slim")
+PLAIN = Recipe(EPOCHS)
+OTHER = Recipe(4, architecture="resnet18-slim")
 METHODS: dict[str, Any] = {"bridge": "cca", "bridge, ridge": "ridge"}
 WEIGHTS = "bridge, ImageNet weights"
 OWN = "own layer"
@@ -71,7 +78,11 @@ class Faces:
         """What somebody might write under a picture, in more words and in fewer."""
         age = self.ages[row]
         child, adult = ("boy", "man") if self.male[row] else ("girl", "woman")
-        word = "young" if age <= 30 else "middle-aged" if age < 45 else "old"
+        word = "old"
+        if age <= 30:
+            word = "young"
+        elif age < 45:
+            word = "middle-aged"
         if age < 12:
             phrases = [f"baby {child}", "baby", child] if age < 3 else [child, "child"]
         else:
@@ -96,13 +107,15 @@ class World:
     @cached_property
     def roles(self) -> dict[str, Array]:
         """Row numbers; no row has two roles. Captioned are also all faces that are neither young nor old."""
-        rng, faces = np.random.default_rng(self.seed), self.faces
+        rng = np.random.default_rng(self.seed)
+        faces = self.faces
         roles: dict[str, list[Array]] = {"test": [], "captioned": [np.flatnonzero(faces.labels < 0)]}
         roles |= {"train": [], "validation": []}
         for label in range(len(CLASSES)):
             for minority in (False, True):
                 rows = rng.permutation(np.flatnonzero((faces.labels == label) & (faces.minority == minority)))
-                learnt = round(self.size / (self.ratio + 1) * (1 if minority else self.ratio))
+                parts = 1 if minority else self.ratio
+                learnt = round(self.size / (self.ratio + 1) * parts)
                 counts = round(TEST * len(rows)), CAPTIONED, learnt, VALIDATION[self.like_training][minority]
                 assert sum(counts) <= len(rows), (label, minority, counts)
                 for role, part in zip(roles, np.split(rows, np.cumsum(counts)), strict=False):
@@ -114,10 +127,16 @@ class World:
         learnt = self.roles["train"]
         # The other architecture is slow: a ninth of the pixels.
         pixels = self.faces.pixels[:, ::3, ::3] if recipe == OTHER else self.faces.pixels
+        if seed is None:
+            seed = self.seed
         return seen_by(
-            self.faces.folder, recipe, (pixels[learnt], self.faces.labels[learnt]), pixels[self.faces.labels >= 0],
-            seed=self.seed if seed is None else seed, weights=weights,
-        )  # fmt: skip
+            self.faces.folder,
+            recipe,
+            (pixels[learnt], self.faces.labels[learnt]),
+            pixels[self.faces.labels >= 0],
+            seed=seed,
+            weights=weights,
+        )
 
     @cached_property
     def first(self) -> Seen:
@@ -125,13 +144,19 @@ class World:
 
     def evaluation(self, role: str, space: str = "backbone", found: Seen | None = None) -> Evaluation:
         """found: what a network says; the first one where left out."""
-        faces, rows, found = self.faces, self.roles[role], found or self.first
+        faces = self.faces
+        rows = self.roles[role]
+        found = found or self.first
         at = (np.cumsum(faces.labels >= 0) - 1)[rows]  # among old and young faces
         placed = found.hidden[at] if space == OWN else placed_in(faces, self.seed, space)[rows]
         return Evaluation(
-            labels=faces.labels[rows], probs=found.probs[at], ids=rows, class_names=CLASSES,
-            representations={space: placed}, metadata={"minority": faces.minority[rows]},
-        )  # fmt: skip
+            labels=faces.labels[rows],
+            probs=found.probs[at],
+            ids=rows,
+            class_names=CLASSES,
+            representations={space: placed},
+            metadata={"minority": faces.minority[rows]},
+        )
 
     def directions(self, space: str, permutations: int = 0) -> Directions:
         """Fitted to the validation rows."""

@@ -37,21 +37,29 @@ from errata.slicers.infembed.slicer import Infembed
 
 Array = np.ndarray
 TOP = 50  # opponents that are counted
-LOW, LEAST = 0.4, 25  # the rule: at most this accuracy, at least so many rows
+# the rule: at most this accuracy, at least so many rows
+LOW = 0.4
+LEAST = 25
 
 AGES = (21, 27, 35, 51)  # the age at which the next of five groups begins; sizes 4,393 to 4,957
 GROUP = 4  # 51 and older: recognised well without a signal, so that what goes wrong is the signal's doing
 SIGNALS = ("none", "tag", "stripe", "blur")
-PX, TRAIN, BATCH = 32, 12_000, 500
+PX = 32
+TRAIN = 12_000
+BATCH = 500
 # The last convolution of the small network, and all after it.
 DEEP: dict[str, Any] = {"layers": ["body.13", "body.14", "hidden", "head"], "rows": 3000, "steps": 200}
 DECAY = 1e-3  # of the last layer that is learnt again
 WANTED = 0.7  # share of opponents with the signal
 
 TOPICS = ("world", "sport", "business", "sci/tech")
-CLUSTERS, RELABELLED = 25, (20, 100)
+CLUSTERS = 25
+RELABELLED = (20, 100)
 
-STEPS, RANK, DEPTH, FACTORS = 150, 100, 20, 16
+STEPS = 150
+RANK = 100
+DEPTH = 20
+FACTORS = 16
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -85,7 +93,10 @@ def relative(train: Evaluation) -> Evaluation:
 
 
 def verdicts(audit: errata.Audit) -> str:
-    words = [f"{s.verdict}{f' ({s.reason})' if s.reason else ''}" for s in audit.slices]
+    words = []
+    for slice_ in audit.slices:
+        reason = f" ({slice_.reason})" if slice_.reason else ""
+        words.append(f"{slice_.verdict}{reason}")
     return ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words)) or "no slices"
 
 
@@ -94,20 +105,34 @@ def faces(seeds: int, cache: Path, epochs: int) -> bool:
     frame = pd.read_parquet(data_folder() / "utkface64.parquet")
     images = kept(cache / "faces.npy", lambda: decoded(frame["image"]))  # (n, 32, 32, 3) bytes
     groups = np.digitize(frame["age"].to_numpy(), AGES)
-    rows, checks, carried = [], [], []
+    rows = []
+    checks = []
+    carried = []
     for signal, seed in itertools.product(SIGNALS, range(seeds)):
         facts, opposing, check = face_run(images, groups, signal, seed, epochs)
         rows.append([signal, seed, *facts])
         checks += [[signal, *row] for row in check]
-        carried += [opposing] if signal != "none" else []
+        if signal != "none":
+            carried.append(opposing)
     table(
-        ["signal", "seed", "accuracy: others, group", "slices, of the group", "largest: n, accuracy, of the group",
-         "opponents with the signal", "relative opponents", "relative helpers", "opponents, last block", "audit"],
+        [
+            "signal",
+            "seed",
+            "accuracy: others, group",
+            "slices, of the group",
+            "largest: n, accuracy, of the group",
+            "opponents with the signal",
+            "relative opponents",
+            "relative helpers",
+            "opponents, last block",
+            "audit",
+        ],
         rows,
-    )  # fmt: skip
+    )
     print(f"\nTop {TOP} each. Without a signal, training rows of the group are counted.")
     table(["signal", "left out of the last layer's training", "loss of the group: predicted", "learnt again"], checks)
-    found, reached = sum(c >= 0 for c in carried), sum(c >= WANTED for c in carried)
+    found = sum(c >= 0 for c in carried)
+    reached = sum(c >= WANTED for c in carried)
     print(f"\nof {len(carried)} runs with a signal {found} have a slice of the group, {reached} have {WANTED:.0%}")
     return found == reached == len(carried)
 
@@ -133,13 +158,15 @@ def face_run(
     from errata.train import fit, network
 
     order = np.random.default_rng(seed).permutation(len(images))
-    learnt, held = order[:TRAIN], order[TRAIN:]
+    learnt = order[:TRAIN]
+    held = order[TRAIN:]
     has = groups[learnt] == GROUP
     X = images[learnt].copy()
     X[has] = signalled(X[has], signal)
     model = network("small", px=PX, outputs=len(AGES) + 1, seed=seed)
     fit(model, X, groups[learnt], epochs=epochs, batch=128, lr=3e-3, seed=seed)
-    theirs, mine = batches(X, groups[learnt]), batches(images[held], groups[held])
+    theirs = batches(X, groups[learnt])
+    mine = batches(images[held], groups[held])
     test, train = embedded(model, mine, theirs)
     inside = InfembedRule(accuracy=LOW, min_rows=LEAST, seed=seed).fit(test).membership(test) > 0.5
     own = test.labels == GROUP
@@ -147,20 +174,23 @@ def face_run(
     facts = [f"{accuracy(test, ~own):.2f}, {accuracy(test, own):.2f}", f"{inside.shape[1]}, {len(of_group)}"]
     if not of_group:
         return [*facts, *[""] * 6], -1.0, []
-    largest, near = max(of_group, key=np.sum), relative(train)
+    largest = max(of_group, key=np.sum)
+    near = relative(train)
     opposing = has[ids(errata.explain.opponents(test, train, largest, TOP))]
+    deep = ""
+    if seed == 0:
+        deep = share(has[ids(errata.explain.opponents(*embedded(model, mine, theirs, **DEEP), largest, TOP))])
     facts += [
         f"{largest.sum()}, {accuracy(test, largest):.2f}, {own[largest].mean():.2f}",
         share(opposing),
         share(has[ids(errata.explain.opponents(test, near, largest, TOP))]),
         share(has[ids(errata.explain.opponents(test, near, largest, TOP, helpers=True))]),
-        share(has[ids(errata.explain.opponents(*embedded(model, mine, theirs, **DEEP), largest, TOP))])
-        if seed == 0
-        else "",
+        deep,
         verdicts(errata.audit(test, train=train, methods=["infembed-rule"], seed=seed)),
     ]
     print(signal, seed, facts, file=sys.stderr, flush=True)
-    return facts, float(opposing.mean()), learnt_again(test, train, has) if seed == 0 and signal != "none" else []
+    again = learnt_again(test, train, has) if seed == 0 and signal != "none" else []
+    return facts, float(opposing.mean()), again
 
 
 def batches(images: Array, labels: Array) -> list[tuple[Any, Any]]:
@@ -184,7 +214,8 @@ def learnt_again(test: Evaluation, train: Evaluation, has: Array) -> list[list[s
     from sklearn.linear_model import LogisticRegression
 
     X, X_test = (np.asarray(e.representations["penultimate"], dtype=np.float64) for e in (train, test))
-    own, n = test.labels == GROUP, len(X)
+    own = test.labels == GROUP
+    n = len(X)
 
     def probs(kept: Array) -> tuple[Array, Array]:
         model = LogisticRegression(C=1 / (DECAY * n), tol=1e-8, max_iter=10_000).fit(X[kept], train.labels[kept])
@@ -196,7 +227,8 @@ def learnt_again(test: Evaluation, train: Evaluation, has: Array) -> list[list[s
     options = InfluenceOptions(rank=X.shape[1] * P.shape[1], tolerance=1e-9, damping=DECAY, rows=None)
     fitted = HeadInfluence.fit(a, options)
     scores = fitted.transform(a).astype(np.float64) @ fitted.transform(b)[own].mean(axis=0) / n
-    order, carriers = np.argsort(scores), np.flatnonzero(has)
+    order = np.argsort(scores)
+    carriers = np.flatnonzero(has)
     chosen = {
         f"its {TOP} top opponents ({has[order[:TOP]].sum()} with the signal)": order[:TOP],
         f"its {TOP} top helpers ({has[order[-TOP:]].sum()} with the signal)": order[-TOP:],
@@ -215,7 +247,8 @@ def news(seeds: int, cache: Path) -> bool:
     """Opponents of slices of at most 40% accuracy are mislabelled at least twice as often as training rows at large."""
     test, train, mislabelled, damping = news_rows(cache)
     fitted = HeadInfluence.fit(train, InfluenceOptions(damping=damping, rows=None))
-    test, train = fitted.embed(test), fitted.embed(train)
+    test = fitted.embed(test)
+    train = fitted.embed(train)
     print(f"training rows mislabelled: {share(mislabelled)}; test rows right: {share(~test.errors)}")
     held = [news_slices(test, train, mislabelled, seed) for seed in range(seeds)]
     orders = {"relabel candidates": ids(errata.explain.relabel_candidates(test, train, max(RELABELLED)))}
@@ -236,7 +269,8 @@ def news_rows(cache: Path) -> tuple[Evaluation, Evaluation, Array, float]:
     frame = pd.read_parquet(data_folder() / "agnews.parquet")
     X = kept(cache / "news.npy", lambda: sentences(frame["text"].tolist()))
     learnt = (frame["split"] == "train").to_numpy()
-    true, said = frame["label"].to_numpy(), frame["noisy_label"].to_numpy()
+    true = frame["label"].to_numpy()
+    said = frame["noisy_label"].to_numpy()
     tried = {C: LogisticRegression(C=C, max_iter=2000) for C in (0.1, 1.0, 10.0)}
     scores = {C: cross_val_score(model, X[learnt], said[learnt], cv=5).mean() for C, model in tried.items()}
     C = max(scores, key=lambda key: scores[key])
@@ -253,24 +287,32 @@ def news_rows(cache: Path) -> tuple[Evaluation, Evaluation, Array, float]:
 def news_slices(test: Evaluation, train: Evaluation, mislabelled: Array, seed: int) -> float:
     """The mean share of mislabelled opponents over slices of low accuracy; prints the slices of the first seed."""
     inside = Infembed(slices=CLUSTERS, seed=seed).fit(test).membership(test) > 0.5
-    base, rows, low, high = mislabelled.mean(), [], [], []
+    base = mislabelled.mean()
+    rows = []
+    low = []
+    high = []
     for members in inside.T:
         score = accuracy(test, members)
         if score > LOW and score < 0.9:
             continue
         hits = mislabelled[ids(errata.explain.opponents(test, train, members, TOP))]
-        (low if score <= LOW else high).append(hits.mean())
         if score <= LOW:
-            labels, said = commonest(test, test.labels[members]), commonest(test, test.predictions[members])
+            low.append(hits.mean())
+            labels = commonest(test, test.labels[members])
+            said = commonest(test, test.predictions[members])
             rows.append([int(members.sum()), f"{score:.2f}", labels, said, share(hits), f"{hits.mean() / base:.1f}"])
+        else:
+            high.append(hits.mean())
     if seed == 0:
         table(["n", "accuracy", "label", "prediction", f"mislabelled of its top {TOP} opponents", "times"], rows)
-    members, mean = sum(row[0] for row in rows), np.mean(low)
+    members = sum(row[0] for row in rows)
+    mean = np.mean(low)
     twice, thrice = (sum(one >= times * base for one in low) for times in (2, 3))
+    mean_high = np.mean(high) if high else np.nan
     print(
         f"\nseed {seed}: at most {LOW:.0%} accuracy: {len(rows)} of {inside.shape[1]} slices with {members} rows; "
         f"opponents mislabelled {mean:.2f} on average ({mean / base:.1f} times the base), at least twice in {twice}, "
-        f"three times in {thrice}; of {len(high)} slices above 90%: {np.mean(high) if high else np.nan:.2f}"
+        f"three times in {thrice}; of {len(high)} slices above 90%: {mean_high:.2f}"
     )
     return float(mean)
 
@@ -289,10 +331,13 @@ def imagenet(seeds: int, cache: Path) -> bool:
     evaluation, factors = imagenet_rows(cache)
     discover = discover_mask(evaluation)
     fitted = HeadInfluence.fit(evaluation.rows(discover), InfluenceOptions(steps=STEPS, rank=RANK, rows=None))
-    evaluation, right = fitted.embed(evaluation), ~evaluation.errors
+    right = ~evaluation.errors
+    evaluation = fitted.embed(evaluation)
     print(f"searched: right {share(right[discover])}; others: right {share(right[~discover])}")
     options = {"accuracy": LOW, "min_rows": LEAST, "advanced": {"depth": DEPTH}}
-    held, rows, lines = [], [], []
+    held = []
+    rows = []
+    lines = []
     for seed in range(seeds):
         slicer = InfembedRule(**options, seed=seed).fit(evaluation.rows(discover))
         inside = slicer.membership(evaluation) > 0.5
@@ -323,22 +368,26 @@ def imagenet_rows(cache: Path) -> tuple[Evaluation, pd.DataFrame]:
     logits = seen[:, -1000:].astype(np.float64)
     P = np.exp(logits - logits.max(axis=1, keepdims=True))
     evaluation = Evaluation(
-        labels=frame["label"].to_numpy(), probs=(P / P.sum(axis=1, keepdims=True)).astype(np.float32),
-        representations={"penultimate": seen[:, :-1000]}, ids=frame["file_name"].to_numpy(str),
+        labels=frame["label"].to_numpy(),
+        probs=(P / P.sum(axis=1, keepdims=True)).astype(np.float32),
+        representations={"penultimate": seen[:, :-1000]},
+        ids=frame["file_name"].to_numpy(str),
         class_names=tuple(unique),
-    )  # fmt: skip
+    )
     return evaluation, frame[list(frame.columns[-FACTORS:])]
 
 
 def imagenet_facts(evaluation: Evaluation, inside: Array, discover: Array, factors: pd.DataFrame) -> list[str]:
     from scipy.stats import fisher_exact
 
-    searched, others = inside & discover, inside & ~discover
+    searched = inside & discover
+    others = inside & ~discover
     enriched = []
     for name in factors.columns:
         values = factors[name].to_numpy()
         known = ~np.isnan(values) & ~discover
-        mine, rest = values[known & inside] == 1, values[known & ~inside] == 1
+        mine = values[known & inside] == 1
+        rest = values[known & ~inside] == 1
         if not len(mine):
             continue
         counts = [[mine.sum(), len(mine) - mine.sum()], [rest.sum(), len(rest) - rest.sum()]]
@@ -393,7 +442,8 @@ def main() -> int:
     asked = parser.parse_args()
     studies = {"faces": partial(faces, epochs=asked.epochs), "news": news, "imagenet": imagenet}
     good = studies[asked.study](asked.seeds, asked.cache)
-    print(f"\n{asked.study}: {'holds' if good else 'DOES NOT HOLD'}")
+    outcome = "holds" if good else "DOES NOT HOLD"
+    print(f"\n{asked.study}: {outcome}")
     return 0 if good else 1
 
 

@@ -89,10 +89,20 @@ def peer(
         torch.save(model.state_dict(), path)
         began = time.perf_counter()
         found = ArnoldiInfluenceFunction(
-            model, rows, path, _load, layers, nn.CrossEntropyLoss(reduction="sum"), batch,
-            sample_wise_grads_per_batch=True, arnoldi_dim=steps + 1, arnoldi_tol=0.0, projection_dim=rank,
-            hessian_reg=0.0, hessian_inverse_tol=1e-8,
-        )  # fmt: skip
+            model,
+            rows,
+            path,
+            _load,
+            layers,
+            nn.CrossEntropyLoss(reduction="sum"),
+            batch,
+            sample_wise_grads_per_batch=True,
+            arnoldi_dim=steps + 1,
+            arnoldi_tol=0.0,
+            projection_dim=rank,
+            hessian_reg=0.0,
+            hessian_inverse_tol=1e-8,
+        )
         embeddings = found.compute_intermediate_quantities(DataLoader(rows, batch_size=batch))
         seconds = time.perf_counter() - began
     return seconds, embeddings.numpy() * len(rows) ** 0.5
@@ -115,18 +125,24 @@ def side_by_side(what: str) -> int:
     torch.manual_seed(0)
     if what == "head":
         model, rows = head_problem()
-        layers, steps, rank, batches = ["1"], 100, 50, (500, 5000)
+        layers = ["1"]
+        steps = 100
+        rank = 50
+        batches = (500, 5000)
     else:
         model, rows = layers_problem()
         layers = [name for name, module in model.named_modules() if isinstance(module, nn.Conv2d | nn.Linear)]
-        steps, rank, batches = 100, 20, (64, 256)
+        steps = 100
+        rank = 20
+        batches = (64, 256)
     times = {batch: peer(model, rows, layers, steps, rank, batch) for batch in batches}
     for batch, (seconds, _) in times.items():
         print(f"captum, batches of {batch}: {seconds:.2f} s")
     theirs = min(times.values(), key=lambda found: found[0])
-    ours = [
-        head(model, rows, steps, rank) if what == "head" else whole(model, rows, layers, steps, rank) for _ in range(3)
-    ]
+    if what == "head":
+        ours = [head(model, rows, steps, rank) for _ in range(3)]
+    else:
+        ours = [whole(model, rows, layers, steps, rank) for _ in range(3)]
     seconds, embeddings = min(ours, key=lambda found: found[0])
     close = cosines(embeddings, theirs[1])
     print(f"ours: {seconds:.3f} s; ratio {theirs[0] / seconds:.0f} (at least {LEAST[what]})")

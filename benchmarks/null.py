@@ -60,7 +60,8 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--method", action="append", help="instead of every registered method")
     given = parser.parse_args()
-    start, broken = time.perf_counter(), 0
+    start = time.perf_counter()
+    broken = 0
     with get_context("spawn").Pool(given.jobs) as pool:
         for line in lines(pool, given.seeds, given.n, given.method or sorted(registry())):
             print(line, flush=True)

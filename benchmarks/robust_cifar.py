@@ -40,7 +40,12 @@ def print_epoch(began: float):
 
 def save(model: torch.nn.Module, path: Path, facts: dict[str, str]) -> int:
     """In half precision where a number is one; the size of the file."""
-    state = {name: value.half() if value.is_floating_point() else value for name, value in model.state_dict().items()}
+    state = {}
+    for name, value in model.state_dict().items():
+        if value.is_floating_point():
+            state[name] = value.half()
+        else:
+            state[name] = value
     save_file({name: value.contiguous().cpu() for name, value in state.items()}, str(path), metadata=facts)
     return path.stat().st_size
 
@@ -63,17 +68,31 @@ def main() -> int:
     asked.add_argument("--batch", type=int, default=512)
     asked.add_argument("--lr", type=float, default=2e-3)
     asked.add_argument("--seed", type=int, default=0)
-    asked.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    asked.add_argument("--device", default=device)
     given = asked.parse_args()
-    (images, labels), (fresh, truth) = read(given.train), read(given.test)
-    px, classes = images.shape[1], int(labels.max()) + 1
+    (images, labels) = read(given.train)
+    (fresh, truth) = read(given.test)
+    px = images.shape[1]
+    classes = int(labels.max()) + 1
     model = network(given.network, px=px, outputs=classes, seed=given.seed)
     began = time.perf_counter()
     fit_robust(
-        model, images, labels, radius=given.radius, steps=given.steps, epochs=given.epochs, batch=given.batch,
-        lr=given.lr, shift=px // 8, flip=True, device=given.device, seed=given.seed, validation=(fresh, truth),
+        model,
+        images,
+        labels,
+        radius=given.radius,
+        steps=given.steps,
+        epochs=given.epochs,
+        batch=given.batch,
+        lr=given.lr,
+        shift=px // 8,
+        flip=True,
+        device=given.device,
+        seed=given.seed,
+        validation=(fresh, truth),
         on_epoch=print_epoch(began),
-    )  # fmt: skip
+    )
     facts = {"network": given.network, "px": str(px), "outputs": str(classes), "radius": str(given.radius)}
     size = save(model, given.out, facts)
     kept = load(given.out, given.network, px, classes)

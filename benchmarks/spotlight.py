@@ -31,13 +31,16 @@ def quality() -> bool:
     good = total = 0
     print(f"{'problem':26s} {'sum k / S':>10s} {'published':>10s} {'ours':>10s} {'ratio':>7s} {'reads':>6s}")
     for name, X, losses in problems():
-        losses, size = losses.astype(float), 0.02 * len(X)
+        losses = losses.astype(float)
+        size = 0.02 * len(X)
         k = published_sphere(Reader(X), losses, AdamSettings(size, 1.0, 1e-2, 10, 5000, None)).weights(X)
         reader = Reader(X)
         ours = recommended_sphere(reader, losses, float(k.sum())).weights(X)
-        bright, own = k @ losses / k.sum(), ours @ losses / ours.sum()
+        bright = k @ losses / k.sum()
+        own = ours @ losses / ours.sum()
         held = own >= 0.99 * bright and reader.reads <= 1000 and abs(ours.sum() / k.sum() - 1) < 1e-6
-        good, total = good + held, total + 1
+        good = good + held
+        total = total + 1
         print(f"{name:26s} {k.sum() / size:10.3f} {bright:10.4f} {own:10.4f} {own / bright:7.4f} {reader.reads:6.0f}")
     print(f"{good} of {total} hold")
     return good >= total - 1
@@ -47,7 +50,8 @@ def published_step(X: Array, losses: Array, steps: int = 3) -> float:
     """Seconds a step of the published form: autograd through a (d, d) precision matrix."""
     import torch
 
-    x, y = torch.from_numpy(X), torch.from_numpy(losses.astype(np.float32))
+    x = torch.from_numpy(X)
+    y = torch.from_numpy(losses.astype(np.float32))
     n, d = X.shape
     mu = torch.zeros(d, requires_grad=True)
     log_tau = torch.tensor(float(np.log(1e-4)), requires_grad=True)
@@ -119,7 +123,8 @@ def planted_clusters() -> bool:
     for seed in range(10):
         X, rate, cluster = planted(20_000, 64, 25, {0.02: 0.6, 0.05: 0.5}, seed)
         rng = np.random.default_rng(seed + 50)
-        wrong, labels = rng.random(len(X)) < rate, rng.integers(0, 5, len(X))
+        wrong = rng.random(len(X)) < rate
+        labels = rng.integers(0, 5, len(X))
         predictions = np.where(wrong, (labels + 1) % 5, labels)
         ev = Evaluation(labels=labels, predictions=predictions, representations={"e": X.astype(np.float32)})
         first = audit(ev, methods=["spotlight"]).slices[:2]
@@ -141,7 +146,8 @@ def main(argv: list[str]) -> int:
     parts = {"quality": quality, "speed": speed, "memory": memory, "planted": planted_clusters}
     held = {name: part() for name, part in parts.items() if not argv or name in argv}
     for name, good in held.items():
-        print(f"{name}: {'holds' if good else 'DOES NOT HOLD'}")
+        outcome = "holds" if good else "DOES NOT HOLD"
+        print(f"{name}: {outcome}")
     return 0 if all(held.values()) else 1
 
 

@@ -62,12 +62,16 @@ def seen_by(
 def _digest(*parts: object) -> str:
     digest = hashlib.blake2b(digest_size=12)
     for part in parts:
-        digest.update(np.ascontiguousarray(part) if isinstance(part, np.ndarray) else repr(part).encode())
+        if isinstance(part, np.ndarray):
+            digest.update(np.ascontiguousarray(part))
+        else:
+            digest.update(repr(part).encode())
     return digest.hexdigest()
 
 
 def over_runs(values: Sequence[float], digits: int = 3) -> str:
     """The mean over runs and its 95% interval by Student's t."""
-    mean, n = float(np.mean(values)), len(values)
+    mean = float(np.mean(values))
+    n = len(values)
     half = float(student.ppf(0.975, n - 1) * np.std(values, ddof=1) / np.sqrt(n))
     return f"{mean:.{digits}f} ({mean - half:.{digits}f} to {mean + half:.{digits}f}, n = {n})"
