@@ -11,6 +11,7 @@ from errata.slicers.barlow.slicer import Barlow, tree_statistics
 from errata.slicers.barlow.tree import grow, neighbour_information, threshold_information
 from errata.slicers.contract import build, knows_outcome
 from errata.store import arrays
+from support.planted import draw_errors
 
 PLANTED = 7
 
@@ -24,9 +25,7 @@ def world(seed: int = 0, n: int = 1500, shuffled: bool = False, dtype=np.float64
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 30)).astype(dtype)
     labels = rng.integers(0, 3, n)
-    rate = np.where((X[:, PLANTED] < -0.5) & (labels == 1), 0.8, 0.05)
-    wrong = rng.random(n) < rate
-    wrong = rng.permutation(wrong) if shuffled else wrong
+    wrong = draw_errors(rng, (X[:, PLANTED] < -0.5) & (labels == 1), 0.8, shuffled)
     predictions = np.where(wrong, (labels + 1) % 3, labels)
     site = np.where(rng.random(n) < 0.5, "north", "south")
     return Evaluation(

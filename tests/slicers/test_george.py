@@ -10,16 +10,15 @@ from errata.core import Evaluation, MissingInput, Source
 from errata.slicers import george, make
 from errata.slicers.contract import knows_outcome
 from errata.slicers.numerics import Gaussians
+from support.planted import draw_errors, ten_clusters
 
 
 def world(seed: int = 0, n: int = 1200, k: int = 2, shuffled: bool = False) -> tuple[Evaluation, np.ndarray]:
     """Ten clusters, each of one class, one of them bad; `shuffled`: as many errors, anywhere."""
     rng = np.random.default_rng(seed)
-    cluster = rng.integers(0, 10, n)
-    X = rng.normal(0, 3, (10, 12))[cluster] + rng.normal(size=(n, 12))
+    cluster, X = ten_clusters(rng, n)
     bad = cluster == 0
-    wrong = rng.random(n) < np.where(bad, 0.7, 0.05)
-    wrong = rng.permutation(wrong) if shuffled else wrong
+    wrong = draw_errors(rng, bad, 0.7, shuffled)
     labels = cluster % k
     predictions = np.where(wrong, (labels + 1) % k, labels)
     return Evaluation(labels=labels, predictions=predictions, representations={"e": X}), bad

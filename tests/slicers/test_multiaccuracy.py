@@ -8,6 +8,7 @@ from sklearn.linear_model import Ridge
 from errata.core import Evaluation, MissingInput
 from errata.slicers import make
 from errata.slicers.multiaccuracy import ridge, slice_end, smoothed_slope
+from support.planted import draw_errors, planted_world
 
 
 def world(seed: int = 0, n: int = 1500, k: int = 2, shuffled: bool = False) -> tuple[Evaluation, np.ndarray]:
@@ -16,13 +17,7 @@ def world(seed: int = 0, n: int = 1500, k: int = 2, shuffled: bool = False) -> t
     X = rng.normal(size=(n, 8))
     along = X @ rng.normal(size=8)
     bad = along >= np.quantile(along, 0.9)
-    wrong = rng.random(n) < np.where(bad, 0.7, 0.05)
-    wrong = rng.permutation(wrong) if shuffled else wrong
-    labels = rng.integers(0, k, n)
-    top = rng.uniform(0.7, 0.99, n)
-    probs = np.repeat(((1 - top) / (k - 1))[:, None], k, axis=1)
-    probs[np.arange(n), np.where(wrong, (labels + 1) % k, labels)] = top
-    return Evaluation(labels=labels, probs=probs, representations={"e": X}), bad
+    return planted_world(rng, X, draw_errors(rng, bad, 0.7, shuffled), k), bad
 
 
 def precision(method: str, **kind) -> float:

@@ -10,21 +10,15 @@ from sklearn.mixture import GaussianMixture
 from errata.core import Evaluation, MissingInput, State
 from errata.slicers import make, restore
 from errata.slicers.planespot import Planespot, between, scores
+from support.planted import draw_errors, planted_world, ten_clusters
 
 
 def world(seed: int = 0, n: int = 1000, k: int = 2, shuffled: bool = False) -> tuple[Evaluation, np.ndarray]:
     """Ten clusters, one of them bad; `shuffled`: as many errors, anywhere."""
     rng = np.random.default_rng(seed)
-    cluster = rng.integers(0, 10, n)
-    X = rng.normal(0, 3, (10, 12))[cluster] + rng.normal(size=(n, 12))
+    cluster, X = ten_clusters(rng, n)
     bad = cluster == 0
-    wrong = rng.random(n) < np.where(bad, 0.8, 0.05)
-    wrong = rng.permutation(wrong) if shuffled else wrong
-    labels = rng.integers(0, k, n)
-    top = rng.uniform(0.7, 0.99, n)
-    probs = np.repeat(((1 - top) / (k - 1))[:, None], k, axis=1)
-    probs[np.arange(n), np.where(wrong, (labels + 1) % k, labels)] = top
-    return Evaluation(labels=labels, probs=probs, representations={"e": X}), bad
+    return planted_world(rng, X, draw_errors(rng, bad, 0.8, shuffled), k), bad
 
 
 def first_precision(method: str, options: dict, **kind) -> float:
