@@ -199,7 +199,7 @@ def samples(run: RunView, region: Judged, address: Address) -> list[Context]:
             {
                 "id": f"{region.id} {i + 1}",
                 "picture": address(region.id, i),
-                "said": run.class_names[predicted],
+                "prediction": run.class_names[predicted],
                 "mark": mark,
             }
         )

@@ -9,7 +9,11 @@ async function post(address, body) {
 
 class Bar {
   constructor(element) {
-    Object.assign(this, { element, id: element.dataset.decide, version: Number(element.dataset.version), form: element.querySelector("form"), what: element.querySelector(".what") });
+    this.element = element;
+    this.id = element.dataset.decide;
+    this.version = Number(element.dataset.version);
+    this.form = element.querySelector("form");
+    this.what = element.querySelector(".what");
     this.now = { decision: element.dataset.decision, name: element.dataset.name || null, note: element.dataset.note, into: element.dataset.into || null };
     for (const button of element.querySelectorAll("[data-do]")) button.addEventListener("click", () => this.act(button.dataset.do));
     this.form.addEventListener("submit", (event) => { event.preventDefault(); this.submit(); });
@@ -24,7 +28,8 @@ class Bar {
   }
 
   open(what) {
-    const field = this.form.elements.text, into = this.form.elements.into;
+    const field = this.form.elements.text;
+    const into = this.form.elements.into;
     this.action = what; this.form.hidden = false; this.setExpanded(what);
     this.form.querySelector("label").textContent = { rename: "Name", note: "Note", merge: "Merge into" }[what];
     field.hidden = what === "merge"; if (into) into.hidden = what !== "merge";
@@ -46,10 +51,12 @@ class Bar {
   }
 
   async showOverlap(into) {
-    const box = this.form.querySelector(".overlap"), sentence = box.querySelector(".sentence");
+    const box = this.form.querySelector(".overlap");
+    const sentence = box.querySelector(".sentence");
     box.hidden = false; sentence.textContent = "Counting shared rows …";
     try {
-      const answer = await fetch(`/api/overlap?${new URLSearchParams({ slice: this.id, into })}`), overlap = await answer.json();
+      const answer = await fetch(`/api/overlap?${new URLSearchParams({ slice: this.id, into })}`);
+      const overlap = await answer.json();
       if (!answer.ok) throw new Error(overlap.detail);
       if (this.form.elements.into.value !== into) return;
       this.shownInto = into; sentence.textContent = `${overlap.sentence} Nothing is merged yet.`; this.drawOverlap(box, overlap);
@@ -59,7 +66,8 @@ class Bar {
 
   // This slice alone, both, the other alone: one line as long as the rows of either.
   drawOverlap(box, { n, other_n, both }) {
-    const either = Math.max(1, n + other_n - both), parts = [n - both, both, other_n - both];
+    const either = Math.max(1, n + other_n - both);
+    const parts = [n - both, both, other_n - both];
     [...box.querySelectorAll("rect")].forEach((rect, i) => {
       const before = parts.slice(0, i).reduce((sum, part) => sum + part, 0);
       rect.setAttribute("x", `${100 * before / either}%`); rect.setAttribute("width", `${100 * parts[i] / either}%`);
@@ -86,7 +94,8 @@ class Bar {
 
   show(standing) {
     for (const name of ["accepted", "rejected"]) this.element.querySelector(`[data-do="${name}"]`).setAttribute("aria-pressed", String(standing.decision === name));
-    const at = new Date(standing.at).toLocaleTimeString("en-GB"), into = standing.into ? ` into ${standing.into}` : "";
+    const at = new Date(standing.at).toLocaleTimeString("en-GB");
+    const into = standing.into ? ` into ${standing.into}` : "";
     const word = { accepted: "Accepted", rejected: "Rejected", merged: "Merged", undecided: "Not decided" }[standing.decision];
     this.what.textContent = `${word}${into} by ${standing.person}, saved ${at}.${standing.note ? ` “${standing.note}”` : ""}`;
     const title = document.querySelector("h1");
@@ -96,7 +105,8 @@ class Bar {
 
   fail(error) {
     if (error.status !== 409) { this.what.textContent = `Not saved: ${error.message}`; return; }
-    const theirs = error.result.theirs, mine = error.result.mine;
+    const theirs = error.result.theirs;
+    const mine = error.result.mine;
     const describe = (d) => `${d.decision}${d.name ? `, named “${d.name}”` : ""}${d.note ? `, “${d.note}”` : ""}`;
     this.version = theirs.version;
     this.now = { decision: theirs.decision, name: theirs.name, note: theirs.note, into: theirs.into };
@@ -108,17 +118,24 @@ for (const element of document.querySelectorAll("[data-decide]")) element.errata
 
 document.addEventListener("errata-moved", async (event) => {
   if (!document.querySelector("[data-decide]")) return;
-  const { slice, row, inside } = event.detail, said = document.querySelector(`[data-moved="${CSS.escape(slice)}"]`);
-  try { await post("/api/edits", { slice, item: row, inside, person: personName() }); } catch (error) { said.hidden = false; said.textContent = `Not saved: ${error.message}`; }
+  const { slice, row, inside } = event.detail;
+  const sentence = document.querySelector(`[data-moved="${CSS.escape(slice)}"]`);
+  try {
+    await post("/api/edits", { slice, item: row, inside, person: personName() });
+  } catch (error) {
+    sentence.hidden = false;
+    sentence.textContent = `Not saved: ${error.message}`;
+  }
 });
 
 document.addEventListener("errata-save-loop", async (event) => {
-  const said = event.target.querySelector(".hand"), { loop } = event.detail;
+  const sentence = event.target.querySelector(".hand");
+  const { loop } = event.detail;
   try {
     const drawing = await post("/api/drawn", { loop, name: `Loop of ${new Date().toLocaleString("en-GB")}`, person: personName() });
     const link = document.createElement("a");
     link.href = `/slice/${encodeURIComponent(drawing.slice)}`; link.textContent = "Name it, accept it or reject it";
-    said.textContent = `Saved as ${drawing.slice}, ${drawing.items} rows, drawn by hand. It is a hypothesis until it is measured on new rows. `;
-    said.append(link, ".");
-  } catch (error) { said.textContent = `Not saved: ${error.message}`; }
+    sentence.textContent = `Saved as ${drawing.slice}, ${drawing.items} rows, drawn by hand. It is a hypothesis until it is measured on new rows. `;
+    sentence.append(link, ".");
+  } catch (error) { sentence.textContent = `Not saved: ${error.message}`; }
 });

@@ -2,17 +2,20 @@
 const findByData = (name, id) => document.querySelector(`[data-${name}="${CSS.escape(id)}"]`);
 
 for (const radio of document.querySelectorAll("[data-show]")) radio.addEventListener("change", () => {
-  const id = radio.dataset.show, wrongOnly = radio.value === "wrong", mixed = findByData("mixed", id);
+  const id = radio.dataset.show;
+  const wrongOnly = radio.value === "wrong";
+  const mixed = findByData("mixed", id);
   for (const row of mixed.querySelectorAll("[data-row], .thumb")) row.hidden = wrongOnly && !row.classList.contains("wrong");
   for (const group of mixed.querySelectorAll(".group")) group.hidden = ![...group.querySelectorAll("[data-row], .thumb")].some((row) => !row.hidden);
   findByData("one-sided", id).hidden = !wrongOnly;
 });
 
 function showMoved(mixed, edits) {
-  const said = findByData("moved", mixed.dataset.mixed), count = (inside) => Object.values(edits).filter((value) => value === inside).length;
+  const sentence = findByData("moved", mixed.dataset.mixed);
+  const count = (inside) => Object.values(edits).filter((value) => value === inside).length;
   const parts = [[count(false), "out"], [count(true), "in"]].filter(([n]) => n > 0).map(([n, where]) => `${n} ${n === 1 ? "row" : "rows"} ${where}`);
-  said.hidden = parts.length === 0;
-  said.textContent = `You put ${parts.join(" and ")}. The numbers above are those of the unchanged slice until you refit.`;
+  sentence.hidden = parts.length === 0;
+  sentence.textContent = `You put ${parts.join(" and ")}. The numbers above are those of the unchanged slice until you refit.`;
 }
 
 for (const mixed of document.querySelectorAll("[data-mixed]")) {
@@ -29,7 +32,8 @@ document.addEventListener("keydown", (event) => {
   if (!row || !["i", "x"].includes(event.key) || event.ctrlKey || event.metaKey || event.altKey) return;
   if (!document.getElementById("single-keys").checked || document.querySelector("dialog[open]")) return;
   event.preventDefault();
-  const mixed = row.closest("[data-mixed]"), inside = event.key === "i";
+  const mixed = row.closest("[data-mixed]");
+  const inside = event.key === "i";
   mixed.errataEdits[row.dataset.row] = inside;
   for (const same of mixed.querySelectorAll("[data-row]")) if (same.dataset.row === row.dataset.row) same.classList.toggle("out", !inside);
   showMoved(mixed, mixed.errataEdits);

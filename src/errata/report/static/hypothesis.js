@@ -9,7 +9,10 @@ function testHere(slice, text) {
   const texts = testedTexts.get(slice) ?? new Set();
   texts.add(text.trim()); testedTexts.set(slice, texts);
   const count = { n: 0, errors: 0, rest_n: 0, rest_errors: 0 };
-  mask.forEach((inside, i) => { const wrong = outcomes[i] === 1 ? 1 : 0; if (inside) { count.n += 1; count.errors += wrong; } else { count.rest_n += 1; count.rest_errors += wrong; } });
+  mask.forEach((inside, i) => {
+    const wrong = outcomes[i] === 1 ? 1 : 0;
+    if (inside) { count.n += 1; count.errors += wrong; } else { count.rest_n += 1; count.rest_errors += wrong; }
+  });
   return { ...count, hypotheses: texts.size };
 }
 
@@ -19,12 +22,14 @@ const formatCount = (n) => n.toLocaleString("en");
 function writeSentence({ n, errors, rest_n, rest_errors, interval }) {
   if (n === 0) return "No held-out row matches.";
   if (n < 20) return `${formatCount(n)} held-out ${n === 1 ? "row matches" : "rows match"}. ${errors} of ${n} are wrong; at least 20 are needed.`;
-  const [low, high] = interval, rest = rest_n ? `, against ${formatPercent(rest_errors, rest_n)} of the other held-out rows` : "";
+  const [low, high] = interval;
+  const rest = rest_n ? `, against ${formatPercent(rest_errors, rest_n)} of the other held-out rows` : "";
   return `${formatCount(n)} held-out rows match. ${formatCount(errors)} are wrong: ${formatPercent(errors, n)} (95% interval ${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)})${rest}.`;
 }
 
 function normalQuantile(hypotheses) { // the interval allows for all hypotheses (Bonferroni)
-  const p = 1 - .025 / hypotheses, t = Math.sqrt(-2 * Math.log(1 - p));
+  const p = 1 - .025 / hypotheses;
+  const t = Math.sqrt(-2 * Math.log(1 - p));
   return t - (2.515517 + .802853 * t + .010328 * t * t) / (1 + 1.432788 * t + .189269 * t * t + .001308 * t ** 3);
 }
 
@@ -39,10 +44,12 @@ function drawWhisker(svg, result) {
   svg.replaceChildren();
   svg.setAttribute("aria-label", writeSentence(result));
   if (result.n < 20) return;
-  const top = Math.max(.6, result.interval[1]) > .6 ? 1 : .6, at = (v) => `${(100 * Math.min(v / top, 1)).toFixed(2)}%`;
+  const top = Math.max(.6, result.interval[1]) > .6 ? 1 : .6;
+  const at = (v) => `${(100 * Math.min(v / top, 1)).toFixed(2)}%`;
   for (const tick of [0, .25, .5, .75, 1]) svg.append(makeMark(svg, "grid", { x1: at(tick * top), x2: at(tick * top), y1: "0", y2: "100%" }));
   if (result.rest_n) svg.append(makeMark(svg, "rest", { cx: at(result.rest_errors / result.rest_n), cy: "50%", r: 4 }));
-  svg.append(makeMark(svg, "whisker", { x1: at(result.interval[0]), x2: at(result.interval[1]), y1: "50%", y2: "50%" }), makeMark(svg, "dot", { cx: at(result.errors / result.n), cy: "50%", r: 5 }));
+  svg.append(makeMark(svg, "whisker", { x1: at(result.interval[0]), x2: at(result.interval[1]), y1: "50%", y2: "50%" }));
+  svg.append(makeMark(svg, "dot", { cx: at(result.errors / result.n), cy: "50%", r: 5 }));
 }
 
 async function runTest(form, text) {
@@ -50,7 +57,8 @@ async function runTest(form, text) {
     const counts = testHere(form.dataset.hypothesis, text);
     return { ...counts, interval: wilson(counts.errors, counts.n, normalQuantile(counts.hypotheses)) };
   }
-  const answer = await fetch(form.dataset.api, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ text, slice: form.dataset.hypothesis || null, person: personName() }) });
+  const body = JSON.stringify({ text, slice: form.dataset.hypothesis || null, person: personName() });
+  const answer = await fetch(form.dataset.api, { method: "POST", headers: { "content-type": "application/json" }, body });
   const result = await answer.json().catch(() => ({}));
   if (!answer.ok) throw new Error(result.detail ?? answer.statusText);
   return result;
@@ -58,17 +66,24 @@ async function runTest(form, text) {
 
 for (const form of document.querySelectorAll("[data-hypothesis]")) form.addEventListener("submit", async (event) => {
   event.preventDefault();
-  const box = form.querySelector(".answer"), said = box.querySelector(".said"), more = box.querySelector(".more"), svg = box.querySelector("svg");
-  box.hidden = false; box.removeAttribute("data-bad"); said.textContent = "Testing on the held-out rows."; more.textContent = "";
+  const box = form.querySelector(".answer");
+  const sentence = box.querySelector(".said");
+  const more = box.querySelector(".more");
+  const svg = box.querySelector("svg");
+  box.hidden = false; box.removeAttribute("data-bad"); sentence.textContent = "Testing on the held-out rows."; more.textContent = "";
   try {
     const result = await runTest(form, form.elements.text.value);
-    said.textContent = result.sentence ?? writeSentence(result);
+    sentence.textContent = result.sentence ?? writeSentence(result);
     more.textContent = !result.sentence && result.hypotheses > 3 ? `${result.hypotheses} hypotheses tested here; the interval allows for all of them.` : "";
     drawWhisker(svg, result);
     showMatches(form, result.shown ?? []);
     if (form.dataset.api) await refreshHistory(form.dataset.hypothesis);
   } catch (error) {
-    box.dataset.bad = ""; said.textContent = error.message; svg.replaceChildren(); svg.setAttribute("aria-label", "Nothing is drawn."); showMatches(form, []);
+    box.dataset.bad = "";
+    sentence.textContent = error.message;
+    svg.replaceChildren();
+    svg.setAttribute("aria-label", "Nothing is drawn.");
+    showMatches(form, []);
   }
   if (form.dataset.api && !form.dataset.hypothesis) history.replaceState(null, "", `/hypothesis?q=${encodeURIComponent(form.elements.text.value)}`);
 });
@@ -77,12 +92,14 @@ for (const form of document.querySelectorAll("[data-hypothesis]")) form.addEvent
 function showMatches(form, rows) {
   const list = form.querySelector(".matches");
   list?.replaceChildren(...rows.map((row) => {
-    const line = document.createElement("div"), cap = document.createElement("span");
+    const line = document.createElement("div");
+    const cap = document.createElement("span");
     line.className = row.wrong ? "thumb wrong" : "thumb right"; cap.className = "cap";
     if (row.picture) { const image = document.createElement("img"); image.src = row.picture; image.alt = `row ${row.id}`; line.append(image); }
-    const said = document.createElement("b"), text = row.text == null ? "" : `: ${row.text.slice(0, 200)}`;
-    said.textContent = row.wrong ? row.prediction : "";
-    cap.append(row.wrong ? `× ${row.label} → ` : `● ${row.label}`, said, text);
+    const prediction = document.createElement("b");
+    const text = row.text == null ? "" : `: ${row.text.slice(0, 200)}`;
+    prediction.textContent = row.wrong ? row.prediction : "";
+    cap.append(row.wrong ? `× ${row.label} → ` : `● ${row.label}`, prediction, text);
     line.append(cap);
     return line;
   }));
@@ -101,12 +118,20 @@ async function refreshHistory(slice) {
 }
 
 function makeHistoryRow(line) {
-  const row = document.createElement("tr"), link = document.createElement("a"), verdict = document.createElement("span"), note = document.createElement("span");
+  const row = document.createElement("tr");
+  const link = document.createElement("a");
+  const verdict = document.createElement("span");
+  const note = document.createElement("span");
   link.href = `/hypothesis?q=${encodeURIComponent(line.text)}`; link.textContent = line.text;
   verdict.className = `verdict ${line.form}`; verdict.textContent = line.verdict;
   note.className = "q"; note.textContent = line.note;
   const cells = [[link], [verdict, " ", note], [line.rate], [line.interval], [line.rest], [line.count], [line.person]];
-  row.append(...cells.map((parts, i) => { const cell = document.createElement("td"); if (i > 1 && i < 6) cell.className = "num"; cell.append(...parts); return cell; }));
+  row.append(...cells.map((parts, i) => {
+    const cell = document.createElement("td");
+    if (i > 1 && i < 6) cell.className = "num";
+    cell.append(...parts);
+    return cell;
+  }));
   return row;
 }
 

@@ -145,10 +145,10 @@ function checked(column, op, value, quoted) {
 }
 
 function neverOccurs(column, value, near) {
-  const said = `“${value}” never occurs in “${column.name}”.`;
+  const sentence = `“${value}” never occurs in “${column.name}”.`;
   const known = column.distinct();
-  if (near !== null) fail(`${said} ${typeof near === "string" ? `Did you mean “${near}”?` : `The nearest is ${shown(near)}.`}`);
-  fail(known.length ? `${said} It holds ${listed(known.map(shown))}.` : `${said} It is empty.`);
+  if (near !== null) fail(`${sentence} ${typeof near === "string" ? `Did you mean “${near}”?` : `The nearest is ${format(near)}.`}`);
+  fail(known.length ? `${sentence} It holds ${listed(known.map(format))}.` : `${sentence} It is empty.`);
 }
 
 function findColumn(name, table) {
@@ -164,7 +164,7 @@ function findColumn(name, table) {
   return fail(`Unknown column “${name}”. ${near === null ? `Known: ${listed(known.sort())}.` : `Did you mean “${near}”?`}`);
 }
 
-function shown(value) {
+function format(value) {
   return typeof value === "number" && Number.isInteger(value) && Math.abs(value) < LARGEST_WHOLE
     ? value.toFixed(0)
     : String(value);
@@ -311,8 +311,8 @@ class Parser {
     const column = findColumn(name, this.table);
     this.read.add(column.name);
     this.at += 1;
-    const given = op === "in" ? this.list() : [this.value(op)];
-    const values = given.map(({ text, quoted }) => checked(column, op, text, quoted));
+    const operands = op === "in" ? this.list() : [this.value(op)];
+    const values = operands.map(({ text, quoted }) => checked(column, op, text, quoted));
     const ask = () => column.answers(op, values);
     return negated ? this.negated(ask) : ask;
   }

@@ -2,7 +2,9 @@
 // A saved page has all its numbers in it; a served one asks for the points it draws and for the numbers of a loop.
 const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
 const bit = (packed, i) => (packed[i >> 3] >> (i & 7)) & 1;
-const WRONG = 1, UNKNOWN = 2, FEWEST = 20;
+const WRONG = 1;
+const UNKNOWN = 2;
+const FEWEST = 20;
 
 function decode(data) {
   const positions = new Int16Array(bytes(data.xy).buffer), outcome = bytes(data.outcome), members = {};
@@ -38,7 +40,8 @@ class Chart {
   }
 
   draw() {
-    const home = this.canvas.parentElement, dpr = devicePixelRatio || 1;
+    const home = this.canvas.parentElement;
+    const dpr = devicePixelRatio || 1;
     this.canvas.width = home.clientWidth * dpr; this.canvas.height = home.clientHeight * dpr;
     const style = getComputedStyle(document.documentElement), colour = (name) => style.getPropertyValue(name).trim();
     this.drawLayer(false, colour("--rest"), colour("--rest"), .55, 1.6 * dpr);
@@ -47,7 +50,9 @@ class Chart {
   }
 
   drawLayer(lit, right, wrong, alpha, r, unknown = right) {
-    const { ink, data } = this, crosses = new Path2D(), dots = new Path2D();
+    const { ink, data } = this;
+    const crosses = new Path2D();
+    const dots = new Path2D();
     for (let i = 0; i < data.n; i++) {
       if (Boolean(bit(this.lit, i)) !== lit) continue;
       const [x, y] = this.toScreen(data.x(i), data.y(i));
@@ -114,29 +119,49 @@ class Chart {
 
   showCounts(counts) {
     const toggle = (name, on) => { this.box.querySelector(name).hidden = !on; };
-    toggle(".idle", counts === null); toggle(".said", counts !== null); toggle(".keep", counts !== null && counts.n > 0); toggle(".hand", counts !== null && counts.n > 0);
+    const canSave = counts !== null && counts.n > 0;
+    toggle(".idle", counts === null);
+    toggle(".said", counts !== null);
+    toggle(".keep", canSave);
+    toggle(".hand", canSave);
     if (counts === null) return;
     const percent = (k, n) => (100 * k / n).toFixed(1);
     if (counts.n === 0) this.showSentence("No row in your loop", "Draw it around some points.");
     else if (!counts.known) this.showSentence(`${counts.n.toLocaleString("en")} rows`, `in your loop, of ${(counts.n + counts.others).toLocaleString("en")}.`);
     else if (counts.n < FEWEST) this.showSentence("Too few to tell", `${counts.wrong} of ${counts.n} are wrong. At least ${FEWEST} rows are needed.`);
     else {
-      const [low, high] = wilsonInterval(counts.wrong, counts.n), rest = counts.others ? `The rest: ${percent(counts.others_wrong, counts.others)}% of ${counts.others.toLocaleString("en")}.` : "";
-      this.showSentence(`${percent(counts.wrong, counts.n)}% wrong`, `${counts.wrong} of ${counts.n.toLocaleString("en")} rows in your loop. 95% interval ${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)}. ${rest}`);
+      const [low, high] = wilsonInterval(counts.wrong, counts.n);
+      const rest = counts.others ? `The rest: ${percent(counts.others_wrong, counts.others)}% of ${counts.others.toLocaleString("en")}.` : "";
+      const interval = `95% interval ${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)}`;
+      const detail = `${counts.wrong} of ${counts.n.toLocaleString("en")} rows in your loop. ${interval}. ${rest}`;
+      this.showSentence(`${percent(counts.wrong, counts.n)}% wrong`, detail);
     }
   }
 
   showSentence(headline, detail) {
-    const sentence = this.box.querySelector(".said"), big = document.createElement("span");
+    const sentence = this.box.querySelector(".said");
+    const big = document.createElement("span");
     big.className = "big"; big.textContent = headline;
     sentence.replaceChildren(big, detail); sentence.hidden = false;
     this.box.querySelector(".idle").hidden = true;
   }
 
   listen() {
-    const { canvas } = this, act = { lasso: () => this.setLasso(!this.lassoing), in: () => this.zoom(1.3), out: () => this.zoom(1 / 1.3), reset: () => this.reset(), keep: () => this.saveLoop() };
+    const { canvas } = this;
+    const act = {
+      lasso: () => this.setLasso(!this.lassoing),
+      in: () => this.zoom(1.3),
+      out: () => this.zoom(1 / 1.3),
+      reset: () => this.reset(),
+      keep: () => this.saveLoop(),
+    };
     for (const [name, does] of Object.entries(act)) this.findTool(name)?.addEventListener("click", does);
-    canvas.addEventListener("pointerdown", (e) => { canvas.setPointerCapture(e.pointerId); this.drag = this.toMap(e); this.looping = this.lassoing || e.shiftKey; if (this.looping) this.loop = [this.drag]; });
+    canvas.addEventListener("pointerdown", (e) => {
+      canvas.setPointerCapture(e.pointerId);
+      this.drag = this.toMap(e);
+      this.looping = this.lassoing || e.shiftKey;
+      if (this.looping) this.loop = [this.drag];
+    });
     canvas.addEventListener("pointermove", (e) => {
       if (!this.drag) return;
       const at = this.toMap(e);
@@ -144,9 +169,14 @@ class Chart {
     });
     canvas.addEventListener("pointercancel", () => { this.drag = null; });
     canvas.addEventListener("pointerup", () => { const looping = this.drag && this.looping; this.drag = null; if (looping) this.finishLoop(); });
-    canvas.addEventListener("wheel", (e) => { if (document.activeElement !== canvas && !e.ctrlKey) return; e.preventDefault(); this.zoom(e.deltaY < 0 ? 1.15 : 1 / 1.15); }, { passive: false });
+    canvas.addEventListener("wheel", (e) => {
+      if (document.activeElement !== canvas && !e.ctrlKey) return;
+      e.preventDefault();
+      this.zoom(e.deltaY < 0 ? 1.15 : 1 / 1.15);
+    }, { passive: false });
     canvas.addEventListener("keydown", (e) => {
-      const step = .08 / this.view.k, by = { ArrowLeft: [step, 0], ArrowRight: [-step, 0], ArrowUp: [0, -step], ArrowDown: [0, step] }[e.key];
+      const step = .08 / this.view.k;
+      const by = { ArrowLeft: [step, 0], ArrowRight: [-step, 0], ArrowUp: [0, -step], ArrowDown: [0, step] }[e.key];
       if (by) { e.preventDefault(); this.pan(...by); }
       if (e.key === "Escape") this.reset();
     });
@@ -156,7 +186,10 @@ class Chart {
 }
 
 function wilsonInterval(k, n, z = 1.959964) {
-  const p = k / n, shrink = 1 + z * z / n, centre = (p + z * z / (2 * n)) / shrink, half = z * Math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / shrink;
+  const p = k / n;
+  const shrink = 1 + z * z / n;
+  const centre = (p + z * z / (2 * n)) / shrink;
+  const half = z * Math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / shrink;
   return [Math.max(0, centre - half), Math.min(1, centre + half)];
 }
 

@@ -4,7 +4,10 @@ const FINAL = new Set([400, 404, 409, 413, 415, 422]); // the answer itself is w
 
 class Outbox {
   constructor(box, resend) {
-    Object.assign(this, { box, waiting: [], filed: new Set(), button: box.querySelector('[data-do="file"]') });
+    this.box = box;
+    this.waiting = [];
+    this.filed = new Set();
+    this.button = box.querySelector('[data-do="file"]');
     this.button.addEventListener("click", () => this.download());
     setInterval(() => { for (const entry of [...this.waiting]) resend(entry); }, 3000);
     addEventListener("beforeunload", (event) => { if (this.waiting.some((entry) => !this.filed.has(entry))) event.preventDefault(); });
@@ -24,7 +27,7 @@ class Outbox {
   }
 
   async post(entry) {
-    const answer = await fetch("/api/annotations", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(entry.given) });
+    const answer = await fetch("/api/annotations", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(entry.annotation) });
     const result = await answer.json().catch(() => ({ detail: answer.statusText }));
     entry.refused = FINAL.has(answer.status);
     if (!answer.ok) throw new Error(result.detail);
@@ -40,7 +43,8 @@ class Outbox {
   }
 
   download() {
-    const annotations = this.waiting.map((entry) => ({ ...entry.given, at: entry.at })), link = document.createElement("a");
+    const annotations = this.waiting.map((entry) => ({ ...entry.annotation, at: entry.at }));
+    const link = document.createElement("a");
     const file = { schema: "errata.annotations/1", fingerprint: this.box.dataset.fingerprint, annotations };
     link.href = `data:application/json;charset=utf-8,${encodeURIComponent(JSON.stringify(file, null, 1))}`;
     link.download = "errata-answers.json";

@@ -45,14 +45,14 @@ function showView() {
   if (views.length === 0) return;
   let target = null;
   try { target = document.getElementById(decodeURIComponent(location.hash.slice(1))); } catch { /* a broken address shows the start */ }
-  const shown = target?.closest(".view") ?? views[0];
-  for (const view of views) view.classList.toggle("shown", view === shown);
-  document.title = `${shown.dataset.title} · Errata`;
+  const current = target?.closest(".view") ?? views[0];
+  for (const view of views) view.classList.toggle("shown", view === current);
+  document.title = `${current.dataset.title} · Errata`;
   for (const link of document.querySelectorAll(".bar nav a")) {
-    if (link.getAttribute("href") === `#${shown.id}`) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
+    if (link.getAttribute("href") === `#${current.id}`) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
   }
-  if (target && target !== shown) target.scrollIntoView(); else scrollTo(0, 0);
-  document.dispatchEvent(new CustomEvent("errata-shown", { detail: shown.id }));
+  if (target && target !== current) target.scrollIntoView(); else scrollTo(0, 0);
+  document.dispatchEvent(new CustomEvent("errata-shown", { detail: current.id }));
 }
 
 root.classList.add("scripted");

@@ -12,7 +12,8 @@ const currentSection = () => all.find((section) => section.dataset.about === sta
 async function load() {
   const address = `/api/questionnaire/${encodeURIComponent(sheet.dataset.questions)}?${new URLSearchParams({ person: personName() })}`;
   try {
-    const answer = await fetch(address), result = await answer.json();
+    const answer = await fetch(address);
+    const result = await answer.json();
     if (!answer.ok) throw new Error(result.detail);
     Object.assign(state, { done: result.done, others: result.others, entries: [] });
   } catch (error) { find(".saved").textContent = `Your earlier answers could not be loaded: ${error.message}. Load the page again.`; }
@@ -22,7 +23,8 @@ async function load() {
 }
 
 function show(filled = null) {
-  const now = currentSection(), n = all.length - state.order.length;
+  const now = currentSection();
+  const n = all.length - state.order.length;
   for (const section of all) section.hidden = section !== now;
   find(".count").textContent = `${n} of ${all.length} done`;
   find(".progress .done").setAttribute("width", `${all.length ? (100 * n) / all.length : 0}%`);
@@ -35,9 +37,18 @@ function show(filled = null) {
 
 // The form as an answer: what is empty was not answered.
 function read() {
-  const given = new FormData(form), one = (name) => { const text = (given.get(name) ?? "").trim(); return text === "" ? null : text; };
-  const number = (name) => (one(name) === null ? null : Number(one(name)));
-  return { description3: one("description3"), description15: one("description15"), ease: number("ease"), confidence: number("confidence"), view: one("view"), necessity: one("necessity"), actions: given.getAll("actions") };
+  const fields = new FormData(form);
+  const readText = (name) => (fields.get(name) ?? "").trim() || null;
+  const readNumber = (name) => (readText(name) === null ? null : Number(readText(name)));
+  return {
+    description3: readText("description3"),
+    description15: readText("description15"),
+    ease: readNumber("ease"),
+    confidence: readNumber("confidence"),
+    view: readText("view"),
+    necessity: readText("necessity"),
+    actions: fields.getAll("actions"),
+  };
 }
 
 function fill(answer) {
@@ -52,7 +63,8 @@ function fill(answer) {
 
 function countWords() {
   for (const words of form.querySelectorAll("[data-words]")) {
-    const n = form.elements[words.dataset.words].value.trim().split(/\s+/).filter(Boolean).length, most = Number(words.dataset.most);
+    const n = form.elements[words.dataset.words].value.trim().split(/\s+/).filter(Boolean).length;
+    const most = Number(words.dataset.most);
     words.textContent = n ? `${n} of ${most}${n > most ? ": too many" : ""}` : "";
   }
 }
@@ -61,8 +73,11 @@ function showRefusal(words) { const bad = find(".bad"); bad.hidden = !words; bad
 
 async function save() {
   if (!currentSection() || state.busy) return;
-  const about = state.order[0], answer = read();
-  const entry = { about, given: { queue: sheet.dataset.questions, item: about, person: personName(), task: "questionnaire", answer, seconds: (performance.now() - state.shownAt) / 1000, key: makeKey() } };
+  const about = state.order[0];
+  const answer = read();
+  const seconds = (performance.now() - state.shownAt) / 1000;
+  const annotation = { queue: sheet.dataset.questions, item: about, person: personName(), task: "questionnaire", answer, seconds, key: makeKey() };
+  const entry = { about, annotation };
   state.busy = true; showRefusal("");
   await send(entry);
   state.busy = false;
@@ -92,12 +107,14 @@ async function undo() {
     if (entry.saved) await takeBack(entry);
     delete state.done[entry.about]; state.order.unshift(entry.about);
     find(".saved").textContent = `Taken back: ${entry.about}.`;
-    show(entry.given.answer); showAnswers();
+    show(entry.annotation.answer); showAnswers();
   } catch (error) { state.entries.push(entry); find(".saved").textContent = `Not taken back: ${error.message}`; }
 }
 
 async function takeBack(entry) {
-  const answer = await fetch(`/api/annotations/${encodeURIComponent(entry.given.key)}/undo`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ person: entry.given.person }) });
+  const address = `/api/annotations/${encodeURIComponent(entry.annotation.key)}/undo`;
+  const body = JSON.stringify({ person: entry.annotation.person });
+  const answer = await fetch(address, { method: "POST", headers: { "content-type": "application/json" }, body });
   if (!answer.ok) throw new Error((await answer.json().catch(() => ({ detail: answer.statusText }))).detail);
 }
 
@@ -111,9 +128,19 @@ async function refresh() {
 }
 
 function showAnswers() {
-  const line = (words, kind) => { const item = document.createElement("li"); item.textContent = words; if (kind) item.className = kind; return item; };
-  const lines = Object.entries(state.done).flatMap(([about, mine]) => [[personName(), mine], ...(state.others[about] ?? []).map((one) => [one.person, one.answer])].map(([name, answer]) => line(`${about}, ${name}: ${describe(answer)}`)));
-  find(".said-list").replaceChildren(...(lines.length ? lines : [line("Nothing yet.", "q")]));
+  const makeLine = (words, kind) => {
+    const item = document.createElement("li");
+    item.textContent = words;
+    if (kind) item.className = kind;
+    return item;
+  };
+  const lines = [];
+  for (const [about, mine] of Object.entries(state.done)) {
+    const answers = [{ person: personName(), answer: mine }, ...(state.others[about] ?? [])];
+    for (const { person, answer } of answers) lines.push(makeLine(`${about}, ${person}: ${describe(answer)}`));
+  }
+  if (lines.length === 0) lines.push(makeLine("Nothing yet.", "q"));
+  find(".said-list").replaceChildren(...lines);
 }
 
 function describe(answer) {
@@ -127,7 +154,8 @@ function handleKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "Escape") { document.activeElement?.blur(); return; }
   if (event.key === "Enter" && event.target.matches("input")) { event.preventDefault(); save(); return; }
-  const question = event.target.closest("fieldset"), option = question?.querySelectorAll("input")[Number(event.key) - 1];
+  const question = event.target.closest("fieldset");
+  const option = question?.querySelectorAll("input")[Number(event.key) - 1];
   if (!/^[1-9]$/.test(event.key) || !option || !document.getElementById("single-keys").checked) return;
   event.preventDefault(); event.stopPropagation();
   option.click(); option.focus();

@@ -17,7 +17,8 @@ function download() {
 
 if (bar) {
   document.addEventListener("errata-moved", (event) => {
-    const { slice, row, inside } = event.detail, key = globalThis.crypto?.randomUUID?.() ?? `${Date.now()}-${Math.random().toString(36).slice(2)}`;
+    const { slice, row, inside } = event.detail;
+    const key = globalThis.crypto?.randomUUID?.() ?? `${Date.now()}-${Math.random().toString(36).slice(2)}`;
     answers.set(`${slice} ${row}`, { key, queue: slice, item: row, task: "member", answer: inside ? "in" : "out", at: new Date().toISOString() });
     bar.hidden = false;
     bar.querySelector("button").textContent = `Download ${answers.size} ${answers.size === 1 ? "answer" : "answers"}`;
