@@ -206,7 +206,7 @@ AUDIT: dict[str, tuple[Callable[[Path], Any], str, tuple[str, ...]]] = {
                                            ("unknown option of method `confusion`",)),
     "negative seed": (GOOD, "x.npz -o out --seed -1", ("`seed`", "got -1")),
     "large seed": (GOOD, "x.npz -o out --seed 4294967296", ("`seed`", "4294967295")),
-    "seed as an option": (GOOD, "x.npz -o out --set spotlight.seed=-2", ("`seed`", "got -2")),
+    "seed as an option": (GOOD, "x.npz -o out --set spotlight.seed=-2", ("`spotlight.seed`", "got -2")),
     "text seed": (GOOD, "x.npz -o out --seed one", ("--seed", "integer")),
     "alpha 2": (GOOD, "x.npz -o out --alpha 2", ("`alpha`", "between 0 and 0.5", "2.0")),
     "alpha NaN": (GOOD, "x.npz -o out --alpha nan", ("`alpha`", "nan")),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from . import store
-from .core import Array, Audit, Captions, Evaluation, InputError, Slice
+from .core import Array, Audit, Captions, Evaluation, InputError, Progress, Slice, silent
 from .core.apply import apply, scoped
 from .core.audit import UNCONFIRMABLE
 from .core.confirm import (
@@ -25,7 +25,6 @@ from .core.confirm import (
 from .core.errors import unknown
 from .core.evaluation import INFLUENCE
 from .core.membership import OVERLAP, jaccard
-from .core.progress import Progress, silent
 from .core.same_rows import count_same_rows
 from .core.split import discover_mask
 from .explain import draw_map, restore_explanation
@@ -33,12 +32,12 @@ from .explain import explain as explain_audit
 from .inputs import read
 from .inputs.influence import add_influence
 from .report import to_html
-from .slicers import Approximation, Slicer, knows_outcome, make, registry, restore
+from .slicers import Approximation, Slicer, check, knows_outcome, make, registry, restore
 from .slicers.gmm import Gmm
+from .slicers.options import SEED
 from .version import __version__
 
 FEWEST_ROWS = 20
-SEEDS = 2**32  # as many as scikit-learn takes
 BEST = ("domino", "gmm")
 WITHOUT_LABELS = ("spotlight", "gmm")  # where there are losses and a representation only
 
@@ -131,7 +130,7 @@ def audit(
     _check_rows(evaluation, train, texts)
     if methods is None:
         methods = default_methods(evaluation, options)
-    built = build_slicers(methods, options, seed)
+    built = _build_slicers(methods, options, seed)
     discover = discover_mask(evaluation, settings.share)
     _check_split(evaluation, discover)
     if any(getattr(slicer, "representation", None) == INFLUENCE for slicer in built.values()):
@@ -267,11 +266,19 @@ def _check_split(evaluation: Evaluation, discover: Array) -> None:
 
 def check_methods(methods: Sequence[str], options: Options, seed: int = 0) -> None:
     """Raise InputError unless all names, presets and options are known: worth knowing before an hour of reading."""
-    build_slicers(methods, options, seed)
+    _check_names(methods, options, seed)
+    for method in methods:
+        check(method, seed=seed, options=options_of(method, options))
 
 
-def build_slicers(methods: Sequence[str], options: Options, seed: int = 0) -> dict[str, Slicer]:
+def _build_slicers(methods: Sequence[str], options: Options, seed: int) -> dict[str, Slicer]:
     """Return a slicer, not fitted yet, for each method."""
+    _check_names(methods, options, seed)
+    return {method: make(method, seed=seed, options=options_of(method, options)) for method in methods}
+
+
+def _check_names(methods: Sequence[str], options: Options, seed: int) -> None:
+    """Refuse a list of methods that is none, options of others, and a seed that no method could take."""
     if isinstance(methods, str):
         raise InputError(f"`methods` must be a list of names; got the text {methods!r}; write [{methods!r}]")
     if not methods:
@@ -282,12 +289,8 @@ def build_slicers(methods: Sequence[str], options: Options, seed: int = 0) -> di
     for method in options:
         if method not in named:
             raise unknown("method in an option", method, named)
-    slicers = {method: make(method, seed=seed, options=options_of(method, options)) for method in methods}
-    for slicer in slicers.values():
-        own_seed = getattr(slicer, "seed", seed)
-        if not 0 <= own_seed < SEEDS:
-            raise InputError(f"`seed` must be between 0 and {SEEDS - 1}; got {own_seed}")
-    return slicers
+    if isinstance(seed, int) and not SEED.allows(seed, {}):
+        raise InputError(f"`seed` must be {SEED.words}; got {seed}")
 
 
 def options_of(method: str, options: Options) -> dict[str, Any]:
@@ -322,7 +325,7 @@ def _run_all(searches: Sequence[_Search], train: Evaluation | None, seed: int, p
             progress(key, (done + share) / len(searches))
 
         report(search.method, 0.0)
-        search.slicer.report_progress = report  # type: ignore[attr-defined]  # beyond the protocol
+        search.slicer.report_progress = report
         fits.append(_run(search, train, seed))
         report(search.method, 1.0)
     return fits

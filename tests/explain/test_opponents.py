@@ -10,8 +10,8 @@ from errata.core import Evaluation, InputError, Source
 from errata.core.blocks import mean_cosine
 from errata.explain.coherence import Coherence
 from errata.explain.context import Context
-from errata.explain.opponents import _profile
 from errata.explain.relabel import relabel_candidates
+from errata.explain.training_opponents import _profile
 from errata.explain.training_rows import has_influence, influence_on
 from errata.explain.view import SliceView
 from errata.inputs import HeadInfluence

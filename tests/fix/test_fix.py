@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from errata.core import Evaluation, InputError, Plan, Slice
-from errata.fix import by_chance, by_confidence, prompts, select, upweight
+from errata.fix import by_chance, by_confidence, make_prompts, select, upweight
 from support.explanations import captions
 
 
@@ -86,19 +86,19 @@ def captioned(id: str, label: int, hard: list[str]) -> Slice:
 
 def test_captions_share_the_pictures():
     slices = [captioned("s1", 0, ["a red cat", "a cat inside", "a cat"]), captioned("s2", 1, ["a dog"])]
-    plan = prompts(slices, 5, captions=2)
+    plan = make_prompts(slices, 5, captions=2)
     assert [(p.text, p.label, p.count) for p in plan.prompts] == [
         ("a red cat", 0, 3), ("a cat inside", 0, 2), ("a dog", 1, 5),
     ]  # fmt: skip
     assert len(plan) == 10
     assert plan.slices == ("s1", "s2")
-    assert [p.text for p in prompts(slices, side="reference").prompts] == ["a photo of 0", "a photo of 1"]
+    assert [p.text for p in make_prompts(slices, side="reference").prompts] == ["a photo of 0", "a photo of 1"]
 
 
 def test_nothing_to_draw_is_said():
     with pytest.raises(InputError, match="no slice has captions to generate images from"):
-        prompts([captioned("s1", 0, [])], side="easy")
+        make_prompts([captioned("s1", 0, [])], side="easy")
     with pytest.raises(InputError, match="unknown side `hrad`; did you mean `hard`"):
-        prompts([captioned("s1", 0, ["x"])], side="hrad")  # type: ignore[arg-type]
+        make_prompts([captioned("s1", 0, ["x"])], side="hrad")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="must be at least 1; got 0 and 1"):
-        prompts([captioned("s1", 0, ["x"])], 0)
+        make_prompts([captioned("s1", 0, ["x"])], 0)

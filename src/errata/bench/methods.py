@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..core import InputError
-from ..slicers import make, registry
+from ..slicers import check, registry
 
 
 def expand(methods: Sequence[str]) -> list[str]:
@@ -21,5 +21,5 @@ def expand(methods: Sequence[str]) -> list[str]:
     if not names:
         raise InputError("`--method` is empty; name at least one, or `all`")
     for name in names:
-        make(name)
+        check(name)
     return names

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..core import Array
+from ..core import Array, Progress, silent
 from ..core.errors import unknown
-from ..core.progress import Progress, silent
 from .scenes import SPLITS, Scenes, sample_scenes, sizes
 from .worlds import World
 

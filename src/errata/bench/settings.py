@@ -19,11 +19,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..core import Array, Evaluation, InputError, Source
+from ..core import Array, Evaluation, InputError, Progress, Source, silent
 from ..core.errors import unknown
 from ..core.evaluation import INFLUENCE
 from ..core.gaps import wilson
-from ..core.progress import Progress, silent
 from ..inputs.influence import add_influence
 from ..slicers import make
 from ..workflow import options_of

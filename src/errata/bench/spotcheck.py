@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Array, Evaluation, InputError
+from ..core import Array, Evaluation, InputError, Progress, silent
 from ..core.evaluation import INFLUENCE
 from ..core.membership import drop_overlapping, standing_out
-from ..core.progress import Progress, silent
 from ..inputs.influence import SOURCE, HeadInfluence, InfluenceOptions
 from ..slicers import make
 from ..workflow import options_of

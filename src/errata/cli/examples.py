@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..bench.worlds import POSITION
-from ..core import Array, Audit, Evaluation, MissingExtra, Slice, require
-from ..core.progress import Progress
+from ..core import Array, Audit, Evaluation, MissingExtra, Progress, Slice, require
 from ..inputs import ImageArrays, collect
 
 WORLD = 3  # has one blindspot, which is found; of worlds with two or three usually only the largest is

@@ -8,6 +8,7 @@ from .errors import ErrataError, InputError, MissingExtra, MissingInput, require
 from .evaluation import Evaluation, Origin, Source
 from .media import Media
 from .plan import Plan, Prompt
+from .progress import Progress, silent
 from .state import State
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Origin",
     "Overall",
     "Plan",
+    "Progress",
     "Prompt",
     "RowView",
     "SearchMeasure",
@@ -36,4 +38,5 @@ __all__ = [
     "State",
     "UnknownExplanation",
     "require",
+    "silent",
 ]

@@ -35,3 +35,26 @@ def rows_in_scope(evaluation: Evaluation, scope: Mapping[str, Any] | None) -> Ar
             raise InputError(f"a slice is limited to {key} {value!r}, which this evaluation does not have; add it")
         mask &= column == value
     return mask
+
+
+def scope_values(evaluation: Evaluation, scope: Mapping[str, Any] | None) -> dict[str, str]:
+    """The values of a scope as text: classes by their names where they have any.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What names the classes.
+    scope : mapping, optional
+        As for `rows_in_scope`.
+    """
+    values = {}
+    for key, value in (scope or {}).items():
+        values[key] = str(value)
+        if key in ("label", "prediction") and evaluation.task == "classification":
+            values[key] = evaluation.class_name(int(value))
+    return values
+
+
+def scope_in_words(evaluation: Evaluation, scope: Mapping[str, Any] | None) -> str:
+    """A scope in words: "label cat and prediction dog"; nothing for all rows. Parameters as of `scope_values`."""
+    return " and ".join(f"{key} {value}" for key, value in scope_values(evaluation, scope).items())

@@ -13,8 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..core import Array, InputError
-from ..core.progress import Progress, silent
+from ..core import Array, InputError, Progress, silent
 from ..tensors import Prepare, device_of, evaluating, on_device, to_pixels, validate_images
 from ..train import predicted_classes
 from .regions import Mistakes

@@ -11,8 +11,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from ..core import Array, Comparison
-from ..core.progress import Progress, silent
+from ..core import Array, Comparison, Progress, silent
 from ..tensors import Prepare
 from . import correction, search
 from .correction import Oracle, Votes

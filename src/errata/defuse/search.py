@@ -14,8 +14,7 @@ import numpy as np
 import torch
 
 from .. import report
-from ..core import Array, InputError, State
-from ..core.progress import Progress
+from ..core import Array, InputError, Progress, State
 from ..tensors import device_of, evaluating, on_device, state_fingerprint, to_pixels, validate_images
 from .distil import distil
 from .identify import Classifier, Noise, identify, predict_classes

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ..core import Array, InputError
-from ..core.progress import Progress, silent
+from ..core import Array, InputError, Progress, silent
 
 if TYPE_CHECKING:
     from torch import nn

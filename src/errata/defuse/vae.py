@@ -16,8 +16,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from ..core import Array, InputError, State
-from ..core.progress import Progress, silent
+from ..core import Array, InputError, Progress, State, silent
 from ..tensors import evaluating, on_device, to_bytes, to_pixels, validate_images
 from ..train import run_epoch
 

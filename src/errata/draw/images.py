@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Array, InputError
+from ..core import Array, InputError, Progress, silent
 from ..core.blocks import unit
-from ..core.progress import Progress, silent
 from .pipelines import Decoder, check_texts_are_drawn, checked_options, decoder_of
 
 BATCH = 4  # images at once

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Array, InputError
+from ..core import Array, InputError, Progress, silent
 from ..core.gaps import wilson
-from ..core.progress import Progress, silent
 from .direction import Side, walk
 from .images import decode, draw_captions
 

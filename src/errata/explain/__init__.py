@@ -27,11 +27,11 @@ from .map import RowMap, draw_map
 from .metadata import Metadata
 from .names import Name, unique
 from .near import Near
-from .opponents import Opponents, opponents
 from .path import TreePath
 from .relabel import Relabel, relabel_candidates
 from .sizes import Sizes
 from .tokens import Tokens
+from .training_opponents import Opponents, opponents
 from .training_rows import has_influence
 from .view import SliceView, view_of
 

@@ -14,9 +14,8 @@ from sklearn.manifold import TSNE
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
-from ..core import Array, Evaluation, InputError, Matrix, RowView
+from ..core import Array, Evaluation, InputError, Matrix, Progress, RowView, silent
 from ..core.blocks import blocks
-from ..core.progress import Progress, silent
 
 AXES = 50  # principal components that t-SNE and its neighbours read
 AXES_ROWS = 20_000  # enough for 50 axes

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..core import Array, Audit, Explanation
-from ..core.progress import Progress, silent
+from ..core import Array, Audit, Explanation, Progress, silent
 from .layout import lay_out
 
 LANDMARKS = 1_000  # rows that t-SNE lays out; the others lie between them

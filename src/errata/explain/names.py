@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from ..core import Array, Evaluation, Slice
+from ..core import Array, Slice
 from ..core.record import FLAT
+from ..core.scope import scope_values
 from .classes import Classes
 from .context import Context
 from .encode import Column
@@ -42,8 +42,8 @@ class Name(SliceExplanation):
         """The candidate that sets the members apart most; the method and its number where none does."""
         candidate = best_candidate(view, candidates(view, context))
         # What the rule is limited to belongs to the name.
-        limits: Mapping[str, Any] = view.slice.rule.get("scope") or {}
-        scope = [_scope_words(view.evaluation, key, value) for key, value in limits.items()]
+        limits = scope_values(view.evaluation, view.slice.rule.get("scope"))
+        scope = [_scope_words(key, value) for key, value in limits.items()]
         if candidate is None:
             return cls(view.chosen_on, MEASURED_ON, ", ".join([*scope, _fallback(view.slice)]), None)
         text = ", ".join([*(part for part in scope if part != candidate.text), candidate.text])
@@ -140,11 +140,13 @@ def _word_names(view: SliceView, context: Context) -> list[NameCandidate]:
     return [NameCandidate(", ".join(top), "tokens", context.words.with_any(top))]
 
 
-def _scope_words(evaluation: Evaluation, key: str, value: Any) -> str:
-    if key not in ("label", "prediction"):
-        return f"{key} {value}"
-    word = "label" if key == "label" else "predicted"
-    return class_words(word, evaluation.class_name(int(value)))
+def _scope_words(key: str, value: str) -> str:
+    """A limit of a rule, in the words of a name."""
+    if key == "label":
+        return class_words("label", value)
+    if key == "prediction":
+        return class_words("predicted", value)
+    return f"{key} {value}"
 
 
 def _fallback(slice_: Slice) -> str:

@@ -17,6 +17,7 @@ from ..core import Array, Evaluation
 from ..core.blocks import blocks
 from ..core.leaves import PAIR, Leaves, count_leaves, group_mask, leaf_numbers
 from ..core.record import FLAT, Record, json_key
+from ..core.scope import scope_in_words
 from .context import Context
 from .examples import Example, ExampleGroup, ValuedExample, example, example_fields
 from .kinds import SliceExplanation
@@ -208,14 +209,7 @@ def _group_in_words(evaluation: Evaluation, group: Mapping[str, Any]) -> str:
     if PAIR in group:
         first, second = (evaluation.class_name(int(value)) for value in group[PAIR])
         return f"{first} and {second} taken for each other"
-    words = []
-    for key, value in group.items():
-        if key in ("label", "prediction"):
-            name = evaluation.class_name(int(value))
-        else:
-            name = str(value)
-        words.append(f"{key} {name}")
-    return " and ".join(words)
+    return scope_in_words(evaluation, group)
 
 
 def _features(leaf_rows: _LeafRows) -> tuple[PathFeature, ...]:

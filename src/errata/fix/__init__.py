@@ -12,7 +12,7 @@ from importlib.metadata import entry_points
 
 from ..core import Plan
 from .before_after import correct, hold_out, recheck
-from .prompts import plan_prompts, prompts
+from .prompts import make_prompts, plan_prompts
 from .selection import by_chance, by_confidence, plan_selection, select
 from .weights import plan_weights, upweight
 
@@ -37,10 +37,10 @@ __all__ = [
     "by_confidence",
     "correct",
     "hold_out",
+    "make_prompts",
     "plan_prompts",
     "plan_selection",
     "plan_weights",
-    "prompts",
     "recheck",
     "registry",
     "select",

@@ -62,10 +62,10 @@ def plan_prompts(
     targets = target_slices(audit, slices)
     if not targets:
         return Plan("prompts", no_targets(audit))
-    return prompts(targets, count, captions=captions, side=side)
+    return make_prompts(targets, count, captions=captions, side=side)
 
 
-def prompts(slices: Sequence[Slice], count: int = 100, *, captions: int = 1, side: Side = "hard") -> Plan:
+def make_prompts(slices: Sequence[Slice], count: int = 100, *, captions: int = 1, side: Side = "hard") -> Plan:
     """Plan `count` images for each slice, shared among its first `captions` captions on one side.
 
     Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.progress import silent
+from ..core import silent
 from .bridge import Bridge
 from .clip import ClipSpace
 from .estimator import from_estimator

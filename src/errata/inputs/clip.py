@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core import Array, InputError, require
+from ..core import Array, InputError, Progress, require
 from ..core.blocks import unit
-from ..core.progress import Progress
 from .media import Images
 from .progress import report_batches, terminal_progress
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..core.progress import Progress
+from ..core import Progress
 
 WIDTH = 24  # characters of the bar
 PAUSE = 0.1  # seconds between two drawings

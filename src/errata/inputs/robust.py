@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core import Array, Evaluation, InputError, Source, require
-from ..core.progress import Progress
+from ..core import Array, Evaluation, InputError, Progress, Source, require
 from .batches import Batch, split_batch
 from .outcomes import plain
 from .progress import report_batches, terminal_progress

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ..core import Array, Evaluation, InputError, Origin, require
-from ..core.progress import Progress
+from ..core import Array, Evaluation, InputError, Origin, Progress, require
 from .batches import Batch, logits_of, split_batch
 from .formats import ObjectFormat
 from .outcomes import outcome_of, plain

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
+
+from ..core import Progress
 
 # Rich needs two steps within the period to say what time is left: a whole epoch may be one, the start is the other.
 SPEED_SECONDS = 3600
@@ -15,37 +17,37 @@ SLIVER = 1e-9
 
 
 @contextmanager
-def progress_bar() -> Iterator[Any]:
+def progress_bar() -> Iterator[Progress]:
     """A progress bar with the time left, on stderr, where somebody can see it."""
-    with _bar() as progress:
-        bar = progress.add_task("audit", total=1.0)
-        progress.update(bar, completed=SLIVER)
+    with _bar() as bars:
+        bar = bars.add_task("audit", total=1.0)
+        bars.update(bar, completed=SLIVER)
 
         def report(stage: str, share: float) -> None:
-            if share < progress.tasks[0].completed:  # the next stage: what time is left of one says nothing of it
-                progress.reset(bar)
-                progress.update(bar, completed=SLIVER)
-            progress.update(bar, description=stage, completed=share)
+            if share < bars.tasks[0].completed:  # the next stage: what time is left of one says nothing of it
+                bars.reset(bar)
+                bars.update(bar, completed=SLIVER)
+            bars.update(bar, description=stage, completed=share)
 
         yield report
 
 
 @contextmanager
-def stage_bar() -> Iterator[Any]:
+def stage_bar() -> Iterator[Progress]:
     """One after the other for every stage: what time is left of one says nothing of the next."""
-    with _bar() as progress:
-        bars: dict[str, Any] = {}
+    with _bar() as bars:
+        tasks: dict[str, TaskID] = {}
 
         def report(stage: str, share: float) -> None:
-            if stage not in bars:
-                bars[stage] = progress.add_task(stage, total=1.0)
-                progress.update(bars[stage], completed=SLIVER)
-            progress.update(bars[stage], completed=share)
+            if stage not in tasks:
+                tasks[stage] = bars.add_task(stage, total=1.0)
+                bars.update(tasks[stage], completed=SLIVER)
+            bars.update(tasks[stage], completed=share)
 
         yield report
 
 
-def _bar() -> Progress:
+def _bar() -> RichProgress:
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -54,6 +56,6 @@ def _bar() -> Progress:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    return Progress(
+    return RichProgress(
         *columns, console=console, transient=True, disable=not console.is_terminal, speed_estimate_period=SPEED_SECONDS
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core import Evaluation, HeldOutMeasure, Overall, Slice
 from ..core.audit import UNCONFIRMABLE
+from ..core.scope import scope_in_words
 from ..core.words import FEWEST_FOR_PERCENT, READS_OUTCOME
 from ..explain.captions import DirectionCaptions
 from ..explain.descriptions import DescriptionRow, Descriptions
@@ -135,14 +136,8 @@ def approximation(slice_: Slice) -> str:
 
 def scope(slice_: Slice, evaluation: Evaluation) -> str:
     """What the search was limited to, by the names of classes."""
-    limits: Mapping[str, Any] = slice_.rule.get("scope") or {}
-    words = " and ".join(f"{key} {_scope_value(evaluation, key, value)}" for key, value in limits.items())
+    words = scope_in_words(evaluation, slice_.rule.get("scope"))
     return f"Searched and compared within {words}." if words else ""
-
-
-def _scope_value(evaluation: Evaluation, key: str, value: Any) -> str:
-    is_class = key in ("label", "prediction") and evaluation.task == "classification"
-    return evaluation.class_name(int(value)) if is_class else str(value)
 
 
 def overall(total: Overall) -> str:

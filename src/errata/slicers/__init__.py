@@ -12,7 +12,7 @@ from ..core.errors import unknown
 from .approximation import Approximation
 from .barlow.slicer import Barlow
 from .confusion import Confusion
-from .contract import BaseSlicer, Slicer, build, clone, knows_outcome
+from .contract import BaseSlicer, Slicer, build, checked_options, clone, knows_outcome
 from .directions.slicer import Directions
 from .domino.slicer import Domino
 from .george import George
@@ -60,13 +60,25 @@ def make(method: str, *, seed: int = 0, options: Mapping[str, Any] | None = None
     options
         Option -> value; `advanced.KEY` is a key of the mapping `advanced`.
     """
+    cls, preset = _find(method)
+    return build(cls, preset, seed, options or {})
+
+
+def check(method: str, *, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
+    """Raise InputError where `make` would, without building anything. Parameters as of `make`."""
+    cls, preset = _find(method)
+    checked_options(cls, preset, seed, options or {})
+
+
+def _find(method: str) -> tuple[Any, str]:
+    """The class of a method, and the preset that is named."""
     name, colon, preset = method.partition(":")
     known = registry()
     if name not in known:
         raise unknown("method", name, known)
     if not colon:
         preset = "recommended"
-    return build(known[name], preset, seed, options or {})
+    return known[name], preset
 
 
 def describe() -> list[dict[str, Any]]:
@@ -106,6 +118,7 @@ __all__ = [
     "Approximation",
     "BaseSlicer",
     "Slicer",
+    "check",
     "clone",
     "describe",
     "knows_outcome",

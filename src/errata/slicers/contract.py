@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from ..core import Array, Evaluation, InputError, State
+from ..core import Array, Evaluation, InputError, Progress, State, silent
 from ..core.errors import unknown
 from ..core.membership import thresholds
-from ..core.progress import Progress, silent
 from .options import (
+    SEED,
     Interval,
     check_names,
     check_values,
@@ -43,6 +43,8 @@ class Slicer(Protocol):
         (s,) weights from which a row is a member.
     rules_
         One JSON mapping for each slice.
+    report_progress
+        Set by whoever shows progress; called with the method's name and the share of `fit` that is done.
     """
 
     name: ClassVar[str]
@@ -50,6 +52,7 @@ class Slicer(Protocol):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]]
     thresholds_: Array
     rules_: tuple[Mapping[str, Any], ...]
+    report_progress: Progress
 
     @property
     def reads(self) -> frozenset[str]:
@@ -80,7 +83,7 @@ class BaseSlicer:
     Attributes
     ----------
     limits
-        Option -> the numbers that it allows; keys of `advanced` too.
+        Option -> the numbers that it allows; keys of `advanced` too. Those of base classes hold as well.
     advanced_type
         A dataclass of the options that are rarely set; the constructor takes them as the mapping `advanced`.
     renamed
@@ -96,7 +99,7 @@ class BaseSlicer:
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"recommended": {}, "as_published": {}}
-    limits: ClassVar[Mapping[str, Interval]] = {}
+    limits: ClassVar[Mapping[str, Interval]] = {"seed": SEED}
     advanced_type: ClassVar[type[Any] | None] = None
     renamed: ClassVar[Mapping[str, str]] = {}
     fitted_arrays: ClassVar[tuple[str, ...]] = ()
@@ -172,8 +175,8 @@ def check_columns(array: Any, d: int, who: str) -> None:
         raise InputError(f"{who} was fitted on {d} columns; got {array.shape[1]}; give the same representation")
 
 
-def build(cls: Any, preset: str, seed: int, options: Mapping[str, Any]) -> Slicer:
-    """A slicer from its class, a preset's options, a seed and the user's own options; bad values are refused here."""
+def checked_options(cls: Any, preset: str, seed: int, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of a slicer's class: a preset's options, a seed and the user's own; bad values are refused here."""
     if preset not in cls.presets:
         raise unknown(f"preset of method `{cls.name}`", preset, cls.presets)
     check_names(cls, options)
@@ -181,7 +184,12 @@ def build(cls: Any, preset: str, seed: int, options: Mapping[str, Any]) -> Slice
     seeded = {"seed": seed} if "seed" in defaults else {}
     chosen = merge(seeded, cls.presets[preset], options)
     check_values(cls, {**defaults, **chosen})
-    slicer: Slicer = cls(**chosen)
+    return chosen
+
+
+def build(cls: Any, preset: str, seed: int, options: Mapping[str, Any]) -> Slicer:
+    """A slicer from its class, and what `checked_options` takes."""
+    slicer: Slicer = cls(**checked_options(cls, preset, seed, options))
     return slicer
 
 

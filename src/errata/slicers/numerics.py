@@ -30,6 +30,8 @@ def unconverged() -> Iterator[None]:
 
 def principal_components(X: Array, axes: int, seed: int, solver: Literal["auto", "randomized"] = "auto") -> PCA:
     """scikit-learn's PCA to at most `axes` axes; randomized where less than half of them are wanted."""
+    # Not shared: `domino` reads blocks of rows that may be on disk and leaves out flat directions, and the map
+    # (`explain.layout`) iterates on wide rows on one thread. One function for all would move their last bits.
     n, d = X.shape
     axes = min(axes, d, n)
     if solver == "auto":

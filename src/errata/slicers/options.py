@@ -55,19 +55,20 @@ class Interval:
     @property
     def words(self) -> str:
         """ "of at least 1", "above 0 and at most 0.5", "between 1 and 3"."""
-        low = f"`{self.low}`" if isinstance(self.low, str) else f"{self.low:g}"
+        low = f"`{self.low}`" if isinstance(self.low, str) else f"{self.low:.10g}"
         if self.high is None:
             return f"above {low}" if self.excluded == "low" else f"of at least {low}"
         if self.excluded == "none":
-            return f"between {low} and {self.high:g}"
+            return f"between {low} and {self.high:.10g}"
         above = "above" if self.excluded in ("low", "both") else "of at least"
         below = "below" if self.excluded in ("high", "both") else "at most"
-        return f"{above} {low} and {below} {self.high:g}"
+        return f"{above} {low} and {below} {self.high:.10g}"
 
 
 POSITIVE = Interval(0, excluded="low")
 NOT_NEGATIVE = Interval(0)
 AT_LEAST_ONE = Interval(1)
+SEED = Interval(0, 2**32 - 1)  # what scikit-learn takes
 SHARE = Interval(0, 0.5, excluded="low")  # of the rows: a slice that is most of them is no slice
 
 
@@ -199,8 +200,12 @@ def _hints(cls: Any) -> dict[str, Any]:
 
 
 def _limit(cls: Any, name: str) -> Interval | None:
-    limits: Mapping[str, Interval] = getattr(cls, "limits", {})
-    return limits.get(name.removeprefix(DOTTED))
+    key = name.removeprefix(DOTTED)
+    for base in inspect.getmro(cls):
+        limits: Mapping[str, Interval] = vars(base).get("limits", {})
+        if key in limits:
+            return limits[key]
+    return None
 
 
 def _about(documented: Any) -> dict[str, str]:

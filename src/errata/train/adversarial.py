@@ -15,8 +15,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from ..core import InputError
-from ..core.progress import Progress, silent
+from ..core import InputError, Progress, silent
 from ..tensors import Ball, ascend, evaluating, on_device
 from .loop import (
     Epoch,

@@ -17,8 +17,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from ..core import Array, InputError
-from ..core.progress import Progress, silent
+from ..core import Array, InputError, Progress, silent
 from ..tensors import capture_layer, evaluating, on_device
 
 WARM_UP = 0.1  # share of the steps in which the rate rises

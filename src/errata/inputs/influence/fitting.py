@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core import InputError, State, require
-from ...core.progress import Progress, silent
+from ...core import InputError, Progress, State, require, silent
 from ..batches import logits_of, split_batch
 from ..fitted import load_state, save_state
 from ..outcomes import are_shares, plain

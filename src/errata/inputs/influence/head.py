@@ -13,9 +13,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ...core import Array, Evaluation, InputError, Matrix, Source, State
+from ...core import Array, Evaluation, InputError, Matrix, Progress, Source, State, silent
 from ...core.evaluation import INFLUENCE
-from ...core.progress import Progress, silent
 from .lanczos import Factor, factor, krylov
 
 # The embedding of a labelled row is its gradient: it reads the label, and beside a layer of the model the outcome.

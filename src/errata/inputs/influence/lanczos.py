@@ -13,8 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ...core import Array, InputError
-from ...core.progress import Progress, silent
+from ...core import Array, InputError, Progress, silent
 
 ROUNDING = 50  # times the machine's epsilon: a smaller share of the matrix is noise
 STAGE = "curvature"  # under which progress is reported

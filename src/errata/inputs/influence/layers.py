@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from ...core import Array, Evaluation, InputError, State
+from ...core import Array, Evaluation, InputError, Progress, State
 from ...core.evaluation import INFLUENCE
-from ...core.progress import Progress
 from ..batches import logits_of, split_batch
 from ..checkpoints import BatchCheckpoint, StepCheckpoint, fingerprint, open_folder
 from ..outcomes import plain

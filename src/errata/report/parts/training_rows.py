@@ -8,8 +8,8 @@ from typing import Any
 from ...core import Slice
 from ...core.audit import of_kind
 from ...explain.coherence import Coherence
-from ...explain.opponents import Opponents, OpponentShare
 from ...explain.relabel import Relabel
+from ...explain.training_opponents import Opponents, OpponentShare
 from ...explain.training_rows import TrainingRow
 from .. import numbers
 from ..contract import Part, Section, Values, View

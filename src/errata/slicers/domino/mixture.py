@@ -22,9 +22,8 @@ from typing import Literal
 import numpy as np
 from scipy import sparse
 
-from ...core import Array
+from ...core import Array, Progress, silent
 from ...core.blocks import blocks
-from ...core.progress import Progress, silent
 
 AgreementTerm = Literal["cross-entropy", "inner"]
 
