@@ -455,12 +455,12 @@ def test_the_bar_says_the_time_left_after_one_step(monkeypatch: pytest.MonkeyPat
     """However long a step takes: an epoch can be longer than the half minute that rich looks back on."""
     now, bars = [0.0], []
 
-    class Seen(bars_module.Progress):
+    class WatchedBars(bars_module.RichProgress):
         def __init__(self, *columns: Any, **options: Any) -> None:
             super().__init__(*columns, **options, get_time=lambda: now[0])
             bars.append(self)
 
-    monkeypatch.setattr(bars_module, "Progress", Seen)
+    monkeypatch.setattr(bars_module, "RichProgress", WatchedBars)
     with bars_module.progress_bar() as progress:
         progress("training", 0.0)
         now[0] = 60.0

@@ -6,7 +6,7 @@ from sklearn.feature_selection import mutual_info_classif
 from sklearn.tree import DecisionTreeClassifier
 
 from errata.core.leaves import Leaves, count_leaves
-from errata.slicers.barlow.tree import best_splits, grow, neighbour_information, threshold_information
+from errata.slicers.barlow.tree import best_splits, grow, leaf_paths, neighbour_information, threshold_information
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -235,11 +235,11 @@ def test_a_path_says_which_rows_are_in_its_leaf():
     tree = grow(X, failed, np.arange(2), 3)
     leaf = tree.leaf_of(X, np.arange(2000))
     assert len(tree.leaves) >= 5
-    for number in range(len(tree.leaves)):
+    for number, path in enumerate(leaf_paths(tree.nodes())):
         inside = np.ones(2000, dtype=bool)
-        for one in tree.path(number):
-            x = X[:, one["feature"]]
-            inside &= x <= one["value"] if one["op"] == "<=" else x > one["value"]
+        for condition in path:
+            x = X[:, condition["feature"]]
+            inside &= x <= condition["value"] if condition["op"] == "<=" else x > condition["value"]
         np.testing.assert_array_equal(inside, leaf == number)
 
 
@@ -247,7 +247,7 @@ def test_of_two_cuts_on_one_side_a_path_keeps_the_tighter():
     X = np.arange(12.0)[:, None]
     failed = np.array([1, 1, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0], dtype=bool)
     tree = grow(X, failed, np.arange(1), 2)
-    paths = [tree.path(number) for number in range(len(tree.leaves))]
+    paths = leaf_paths(tree.nodes())
     assert paths[0] == [{"feature": 0, "op": "<=", "value": 3.5}]
     assert paths[1] == [{"feature": 0, "op": ">", "value": 3.5}, {"feature": 0, "op": "<=", "value": 6.5}]
     assert paths[2] == [{"feature": 0, "op": ">", "value": 6.5}]  # and not > 3.5 as well
