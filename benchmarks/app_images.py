@@ -1,4 +1,4 @@
-"""The images in docs/app.md: every page of a demo audit, light, dark and narrow, as small palette PNGs.
+"""The images in docs/images: every page of a demo audit, light, dark and narrow, as small palette PNGs.
 
 errata demo -o DIR && python benchmarks/app_images.py DIR [docs/images]
 """
@@ -32,7 +32,7 @@ SCREENS = {
     "-dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
     "-narrow": {"viewport": {"width": 360, "height": 780}, "color_scheme": "light"},
 }
-GUESSES = (
+HYPOTHESES = (
     '"background colour" = white and square = present',
     '"square position" = low and text = present',
     "circle = absent and rectangle = present",
@@ -62,7 +62,7 @@ def mended(audit: Audit) -> Audit:
 
 def said(audit: Audit, records: Records) -> None:
     """What people would have said: guesses, answers, a loop, decisions."""
-    for number, text in enumerate(GUESSES, start=1):
+    for number, text in enumerate(HYPOTHESES, start=1):
         found = hypothesis.run_test(audit, text, hypotheses=number)
         rest = round((found.rest_rate or 0.0) * found.rest_n)
         person = "Ada" if number % 2 else "Bob"
