@@ -26,7 +26,8 @@ def made_up(benchmark, world):
     logits = np.where(blindspot.any(axis=1), -4.0, 4.0)
     facts = {"called_positive": [0.0, 0.0], "worked": world.seed % 3 != 0, "features": 6}
     layer = {"penultimate": X.astype(np.float16), "influence": X.astype(np.float32)}
-    return {"logits": logits, **layer, "blindspot": blindspot}, facts
+    labels = np.ones(len(X), dtype=np.int8)
+    return {"labels": labels, "logits": logits, **layer, "blindspot": blindspot}, facts
 
 
 @pytest.fixture

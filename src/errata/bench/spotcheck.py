@@ -1,7 +1,7 @@
 """The SpotCheck benchmark: models with planted blindspots, and how many of them each method finds.
 
 Two stages, each resumed from the files it wrote: `prepare` trains one model a world and stores its outputs on
-positive test images; `judge` runs one method on one world. The table is computed from those files alone.
+all test images; `judge` runs one method on one world. The table is computed from those files alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Array, Evaluation, InputError, Progress, silent
+from ..core import Array, Evaluation, InputError, Progress, Source, silent
 from ..core.evaluation import INFLUENCE
 from ..core.membership import drop_overlapping, standing_out
 from ..inputs.influence import SOURCE, HeadInfluence, InfluenceOptions
@@ -40,6 +40,7 @@ class SpotCheckBenchmark:
     px: int | None = None  # other than the recipe's: a SpotCheck-like benchmark
     device: str = "cpu"
     jobs: int = 1  # processes
+    foreign: bool = False  # also keep the layer of a second network, which was trained on the true labels
 
     def __post_init__(self) -> None:
         if self.scale not in RECIPES:
@@ -140,36 +141,47 @@ def prepare(benchmark: SpotCheckBenchmark, i: int, folder: Path) -> None:
 
 
 def train_world(benchmark: SpotCheckBenchmark, world: World) -> tuple[dict[str, Array], dict[str, Any]]:
-    """Outputs of the trained model on positive test images, and whether it is as blind as planted."""
-    from ..train import fit, network, outputs
+    """Outputs of the trained model on all test images, and whether it is as blind as planted."""
+    from ..train import outputs
 
-    recipe = benchmark.recipe
-    samples = splits(world, recipe)
+    samples = splits(world, benchmark.recipe)
     train = samples["train"]
     test = samples["test"]
-    model = network(recipe.network, px=benchmark.size, seed=world.seed % 2**31)
     images = paint_images(train, benchmark)
+    test_images = paint_images(test, benchmark)
+    model = _train_network(benchmark, images, train.labels, world.seed % 2**31)
+    logits, penultimate = outputs(model, test_images, device=benchmark.device)
+    outcome = measure_blindspots(logits, test)
+    influence = _fit_influence(model, images, benchmark)
+    arrays = {
+        "labels": test.truth.astype(np.int8),
+        "logits": logits[:, 0],
+        "penultimate": penultimate.astype(np.float16),
+        "influence": influence.transform(_evaluation(test.truth, logits[:, 0], penultimate)),
+        "blindspot": test.blindspot,
+    }
+    if benchmark.foreign and outcome.worked:
+        other = _train_network(benchmark, images, train.truth, (world.seed + 1) % 2**31)
+        arrays["foreign"] = outputs(other, test_images, device=benchmark.device)[1].astype(np.float16)
+    return arrays, {**asdict(outcome), "worked": outcome.worked, "features": world.n_features}
+
+
+def _train_network(benchmark: SpotCheckBenchmark, images: Array, labels: Array, seed: int) -> Any:
+    from ..train import fit, network
+
+    recipe = benchmark.recipe
+    model = network(recipe.network, px=benchmark.size, seed=seed)
     fit(
         model,
         images,
-        train.labels,
+        labels,
         epochs=recipe.epochs,
         batch=recipe.batch,
         lr=recipe.lr,
         device=benchmark.device,
-        seed=world.seed % 2**31,
+        seed=seed,
     )
-    logits, penultimate = outputs(model, paint_images(test, benchmark), device=benchmark.device)
-    outcome = measure_blindspots(logits, test)
-    positive = test.truth == 1
-    influence = _fit_influence(model, images, benchmark)
-    arrays = {
-        "logits": logits[positive, 0],
-        "penultimate": penultimate[positive].astype(np.float16),
-        "influence": influence.transform(_positives(logits[positive, 0], penultimate[positive])),
-        "blindspot": test.blindspot[positive],
-    }
-    return arrays, {**asdict(outcome), "worked": outcome.worked, "features": world.n_features}
+    return model
 
 
 def _fit_influence(model: Any, train: Array, benchmark: SpotCheckBenchmark) -> HeadInfluence:
@@ -178,13 +190,14 @@ def _fit_influence(model: Any, train: Array, benchmark: SpotCheckBenchmark) -> H
 
     options = InfluenceOptions(seed=benchmark.seed)
     logits, penultimate = outputs(model, train[options.choose_rows(len(train))], device=benchmark.device)
-    return HeadInfluence.fit(_positives(logits[:, 0], penultimate), options)  # labels do not bend the loss
+    labels = np.ones(len(logits), dtype=np.int64)  # labels do not bend the loss
+    return HeadInfluence.fit(_evaluation(labels, logits[:, 0], penultimate), options)
 
 
-def _positives(logits: Array, penultimate: Array) -> Evaluation:
-    """The evaluation of images with a square."""
+def _evaluation(labels: Array, logits: Array, penultimate: Array) -> Evaluation:
+    """Images with their labels, of which 1 says that there is a square."""
     return Evaluation(
-        labels=np.ones(len(logits), dtype=np.int64),
+        labels=labels.astype(np.int64),
         probs=1 / (1 + np.exp(-logits.astype(np.float64))),
         representations={"penultimate": penultimate},
     )
@@ -200,15 +213,33 @@ def paint_images(scenes: Scenes, benchmark: SpotCheckBenchmark) -> Array:
     return out
 
 
-def read_world(path: Path) -> tuple[Evaluation, Array]:
-    """The evaluation of a prepared world, and its true blindspots (n, B)."""
+def read_world(path: Path, both: bool = False, foreign: bool = False) -> tuple[Evaluation, Array]:
+    """The evaluation of a prepared world, and its true blindspots (n, B).
+
+    both: all test images; else those with a square, as in the published benchmark. foreign: by the second network.
+    """
     with np.load(path, allow_pickle=False) as arrays:
-        X = arrays["penultimate"].astype(np.float32)
-        # Columns of unit size on average: the published Spotlight starts at tau = 1e-4 and is dark from the first
-        # step where a row's squared length exceeds 1e4, as it does for networks trained from scratch.
-        X *= np.sqrt(X.shape[1] / np.square(X, dtype=np.float64).sum(axis=1).mean())
-        evaluation = _positives(arrays["logits"], X).with_representation(INFLUENCE, arrays["influence"], SOURCE)
-        return evaluation, arrays["blindspot"]
+        rows = arrays["labels"] == 1
+        if both:
+            rows = np.ones(len(rows), dtype=bool)
+        X = _unit_columns(arrays["penultimate"][rows])
+        evaluation = _evaluation(arrays["labels"][rows], arrays["logits"][rows], X)
+        evaluation = evaluation.with_representation(INFLUENCE, arrays["influence"][rows], SOURCE)
+        if foreign:
+            evaluation = replace(
+                evaluation,
+                representations={"foreign": _unit_columns(arrays["foreign"][rows])},
+                sources={"foreign": Source(from_model=False)},
+            )
+        return evaluation, arrays["blindspot"][rows]
+
+
+def _unit_columns(X: Array) -> Array:
+    """Columns of unit size on average: the published Spotlight starts at tau = 1e-4 and is dark from the first step
+    where a row's squared length exceeds 1e4, as it does for networks trained from scratch."""
+    X = X.astype(np.float32)
+    X *= np.sqrt(X.shape[1] / np.square(X, dtype=np.float64).sum(axis=1).mean())
+    return X
 
 
 def read_facts(path: Path) -> dict[str, Any]:
