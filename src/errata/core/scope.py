@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from .blocks import Array
-from .errors import InputError
+from .errors import InputError, unknown
 from .evaluation import Evaluation
+
+Scoping = Literal["none", "label", "prediction"]
+SCOPINGS = ("none", "label", "prediction")
+
+FEWEST_ERRORS = 10  # of search rows, for a class to be searched on its own: fewer are hardly a group
+ROWS_PER_ERROR = 5  # a class has this many times as many rows: a slice is compared with the rest of its class
+MOST_SCOPES = 20  # classes that are searched on their own, those with most errors; as many as slices are shown
+NAMED = 3  # classes of a pooled scope that are named; of more, two
 
 
 def rows_in_scope(evaluation: Evaluation, scope: Mapping[str, Any] | None) -> Array:
@@ -20,7 +28,8 @@ def rows_in_scope(evaluation: Evaluation, scope: Mapping[str, Any] | None) -> Ar
     evaluation : Evaluation
         The rows to choose from.
     scope : mapping, optional
-        `label`, `prediction` or the name of a metadata column -> its value; None or empty for all rows.
+        `label`, `prediction` or the name of a metadata column -> its value, or a list of values that are pooled; None
+        or empty for all rows.
 
     Returns
     -------
@@ -33,12 +42,64 @@ def rows_in_scope(evaluation: Evaluation, scope: Mapping[str, Any] | None) -> Ar
         column = columns.get(key, evaluation.metadata.get(key))
         if column is None:
             raise InputError(f"a slice is limited to {key} {value!r}, which this evaluation does not have; add it")
-        mask &= column == value
+        if is_pooled(value):
+            mask &= np.isin(column, list(value))
+        else:
+            mask &= column == value
     return mask
 
 
+def is_pooled(value: Any) -> bool:
+    """Whether the value of a scope is several classes that are searched as one."""
+    return isinstance(value, list | tuple)
+
+
+def scopes(evaluation: Evaluation, within: Scoping, least: int = FEWEST_ERRORS) -> list[dict[str, Any]]:
+    """The parts of the search rows that are searched one by one.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The search rows.
+    within : str
+        "none", "label" or "prediction".
+    least : int
+        Errors of a class, on five times as many rows, for a scope of its own. Where errors have no meaning, rows count
+        alone.
+
+    Returns
+    -------
+    list of dict
+        One scope a class, in the order of classes, at most 20. The others are pooled into one scope, the last, unless
+        they have too few errors together. `[{}]`, all rows, where there are no classes or only one scope would be left.
+    """
+    if within not in SCOPINGS:
+        raise unknown("`within`", within, SCOPINGS)
+    columns = {"label": evaluation.labels, "prediction": evaluation.predictions}
+    column = columns.get(within)
+    if column is None or evaluation.task != "classification":
+        return [{}]
+    classes, codes = np.unique(column, return_inverse=True)
+    rows = np.bincount(codes, minlength=len(classes))
+    if evaluation.errors is None:
+        evidence = rows // ROWS_PER_ERROR
+    else:
+        evidence = np.bincount(codes[evaluation.errors], minlength=len(classes))
+    enough = (evidence >= least) & (rows >= least * ROWS_PER_ERROR)
+    ranked = np.argsort(-evidence, kind="stable")
+    own = np.zeros(len(classes), dtype=bool)
+    own[ranked[enough[ranked]][:MOST_SCOPES]] = True
+    found: list[dict[str, Any]] = [{within: int(value)} for value in classes[own]]
+    if evidence[~own].sum() >= least and rows[~own].sum() >= least * ROWS_PER_ERROR:
+        found.append({within: [int(value) for value in classes[~own]]})
+    covers_all = len(found) == 1 and rows_in_scope(evaluation, found[0]).all()
+    if not found or covers_all:
+        return [{}]
+    return found
+
+
 def scope_values(evaluation: Evaluation, scope: Mapping[str, Any] | None) -> dict[str, str]:
-    """The values of a scope as text: classes by their names where they have any.
+    """The values of a scope as text: classes by their names where they have any, pooled ones as "cat, dog or bird".
 
     Parameters
     ----------
@@ -49,10 +110,21 @@ def scope_values(evaluation: Evaluation, scope: Mapping[str, Any] | None) -> dic
     """
     values = {}
     for key, value in (scope or {}).items():
-        values[key] = str(value)
-        if key in ("label", "prediction") and evaluation.task == "classification":
-            values[key] = evaluation.class_name(int(value))
+        by_class = key in ("label", "prediction") and evaluation.task == "classification"
+        texts = [str(v) for v in (value if is_pooled(value) else [value])]
+        if by_class:
+            texts = [evaluation.class_name(int(text)) for text in texts]
+        values[key] = _either(texts)
     return values
+
+
+def _either(texts: list[str]) -> str:
+    """ "cat", "cat or dog", "cat, dog or bird"; "cat, dog or 3 others"."""
+    if len(texts) > NAMED:
+        texts = [*texts[: NAMED - 1], f"{len(texts) - NAMED + 1} others"]
+    if len(texts) == 1:
+        return texts[0]
+    return f"{', '.join(texts[:-1])} or {texts[-1]}"
 
 
 def scope_in_words(evaluation: Evaluation, scope: Mapping[str, Any] | None) -> str:
