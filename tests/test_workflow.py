@@ -6,6 +6,7 @@ import contextlib
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +16,7 @@ import errata
 from errata import Audit, Evaluation, Settings, workflow
 from errata.core import InputError, MissingInput
 from errata.core.membership import jaccard
-from errata.slicers import make
+from errata.slicers import SLICERS, make
 from errata.slicers.contract import BaseSlicer
 
 N, D = 1000, 4
@@ -90,6 +91,41 @@ def test_what_reads_the_outcome_is_measured_through_an_approximation_or_without_
         else:
             assert found.rule["kind"] == "approximation"
             assert found.fidelity is not None
+
+
+class TwoFaces(BaseSlicer):
+    """Two slices, of which the first reads the representation alone and the second also the label."""
+
+    name = "two-faces"
+    needs = frozenset({"representations", "labels"})
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return frozenset({"label"})
+
+    def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
+        scope = {"label": 1}
+        self.rules_ = ({"kind": "corner", "reads": []}, {"kind": "corner", "scope": scope})
+
+    def membership(self, evaluation: Evaluation) -> np.ndarray:
+        x = np.asarray(self.matrix(evaluation))[:, 0]
+        return np.stack([x > 1, (x < -1) & (evaluation.labels == 1)], axis=1).astype(float)
+
+
+def test_only_slices_that_know_the_outcome_are_approximated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(SLICERS, TwoFaces.name, TwoFaces)
+    x = np.random.default_rng(0).normal(size=(2000, D))
+    labels = np.arange(2000) % 2
+    wrong = (x[:, 0] > 1) | ((x[:, 0] < -1) & (labels == 1))
+    evaluation = Evaluation(labels=labels, predictions=labels ^ wrong, representations={"x": x})
+    audit = errata.audit(evaluation, methods=["two-faces"])
+    kinds = {found.slicer: found.rule["kind"] for found in audit.slices}
+    assert kinds == {"two-faces": "corner", "two-faces-approximation": "approximation"}
+    assert {found.slicer: found.column for found in audit.slices} == {"two-faces": 0, "two-faces-approximation": 0}
+    again = errata.load(errata.save(audit, tmp_path / "audit"))
+    weights = errata.apply(again, evaluation)
+    for found in audit.slices:
+        np.testing.assert_allclose(weights[found.id], found.weights)
 
 
 def test_a_slice_that_only_the_outcome_defines_is_listed_without_numbers() -> None:

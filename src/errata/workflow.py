@@ -61,7 +61,7 @@ class _Fit:
     """A search that was run."""
 
     search: _Search
-    slicer: Any  # what is saved and applied: the slicer, or its approximation
+    slicers: dict[str, Any]  # key -> what is saved and applied: the slicer, and the approximation of some of its slices
     candidates: list[SliceCandidate]
     untestable: list[SliceCandidate]  # only the outcome defines them, so that nothing can be measured
 
@@ -151,7 +151,7 @@ def audit(
         overall=tuple((task, trial.overall()) for task, trial in trials.items()),
         settings=_settings_record(settings, methods, options, seed, crossfit, len(family), train),
         silence=_silence(trials, len(family)),
-        slicers={fit.search.key: fit.slicer for fit in fits},
+        slicers={key: slicer for fit in fits for key, slicer in fit.slicers.items()},
     )
     result = _explain(plain, train, texts, seed)
     if map:
@@ -332,29 +332,38 @@ def _run_all(searches: Sequence[_Search], train: Evaluation | None, seed: int, p
 
 
 def _run(search: _Search, train: Evaluation | None, seed: int) -> _Fit:
-    """Fit a slicer on the search rows; an approximation takes its place where membership reads the outcome."""
+    """Fit a slicer on the search rows; an approximation takes the place of each slice that reads the outcome."""
     slicer = search.slicer
     view = search.trial.evaluation
     search_rows = view.rows(search.trial.discover)
     slicer.fit(search_rows, train=train)
     own = slicer.membership(view)
-    if not knows_outcome(slicer, view):
-        return _Fit(search, slicer, [_candidate(search, slicer, own, j) for j in range(own.shape[1])], [])
-    approximation = Approximation(search.method, seed).fit(slicer, search_rows)
+    knowing = [j for j in range(own.shape[1]) if knows_outcome(slicer, view, j)]
+    fair = [_candidate(search, slicer, own, j) for j in range(own.shape[1]) if j not in knowing]
+    slicers: dict[str, Any] = {search.key: slicer}
+    if not knowing:
+        return _Fit(search, slicers, fair, [])
+    approximation = Approximation(search.method, seed).fit(slicer, search_rows, knowing)
+    slicers[_approximation_key(search)] = approximation
     weights = approximation.membership(view)
     inside = own >= slicer.thresholds_
-    candidates = []
+    approximated = []
     for j, column in enumerate(approximation.columns_):
         members = weights[:, j] >= approximation.thresholds_[j]
         fidelity = _fidelity(members, inside[:, column], search.trial.confirm)
-        candidates.append(replace(_candidate(search, approximation, weights, j), fidelity=fidelity))
+        approximated.append(replace(_candidate(search, approximation, weights, j), fidelity=fidelity))
     without = [  # no approximation, so no column that could be applied to new rows
         replace(_candidate(search, slicer, own, j), index=-1)
-        for j in range(own.shape[1])
+        for j in knowing
         if j not in approximation.columns_ and inside[:, j].any()
     ]
-    empty = [candidate for candidate in candidates if not candidate.members.any()]
-    return _Fit(search, approximation, [c for c in candidates if c.members.any()], without + empty)
+    empty = [candidate for candidate in approximated if not candidate.members.any()]
+    candidates = fair + [candidate for candidate in approximated if candidate.members.any()]
+    return _Fit(search, slicers, candidates, without + empty)
+
+
+def _approximation_key(search: _Search) -> str:
+    return f"{search.key}-approximation"
 
 
 def _candidate(search: _Search, slicer: Any, weights: Array, j: int) -> SliceCandidate:
@@ -412,6 +421,7 @@ def _bare_slice(search: _Search, candidate: SliceCandidate) -> Slice:
 
     One that has no approximation stays so: what unites its rows is that they are wrong, and it has no numbers.
     """
+    slicer = search.key if candidate.fidelity is None else _approximation_key(search)
     return Slice(
         id="",
         method=search.method,
@@ -420,7 +430,7 @@ def _bare_slice(search: _Search, candidate: SliceCandidate) -> Slice:
         threshold=candidate.threshold,
         rule=candidate.rule,
         weights=candidate.weights,
-        slicer=search.key,
+        slicer=slicer,
         column=candidate.index,
         side=candidate.side,
         task=search.task,

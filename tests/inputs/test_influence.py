@@ -256,8 +256,9 @@ def test_an_audit_measures_approximations_of_what_reads_the_label():
         assert evaluation.source("influence").reads == {"label"}
         assert evaluation.source("influence").from_model
         found = audit(evaluation, methods=["infembed"], options={"infembed": {"slices": 4}})
-        assert isinstance(found.slicers["infembed"], Approximation)
-        assert found.slicers["infembed"].representation_ == "penultimate"
+        approximation = found.slicers["infembed-approximation"]
+        assert isinstance(approximation, Approximation)
+        assert approximation.representation_ == "penultimate"
         assert found.slices
         assert all(item.fidelity is not None or item.reason == "unconfirmable" for item in found.slices)
 

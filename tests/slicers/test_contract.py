@@ -240,3 +240,23 @@ def test_who_knows_the_outcome(reads, from_model, source_reads, knows):
     )
     slicer = build(type("R", (Reader,), {"reads": frozenset(reads)}), "recommended", 0, {}).fit(ev)
     assert knows_outcome(slicer, ev) is knows
+
+
+@pytest.mark.parametrize(
+    ("rule", "knows"),
+    [
+        ({}, True),  # what the slicer reads
+        ({"reads": []}, False),
+        ({"reads": ["prediction"]}, False),
+        ({"reads": [], "scope": {"prediction": 1}}, False),
+        ({"reads": [], "scope": {"label": 1}}, True),  # the representation is the model's own
+        ({"reads": [], "scope": {"site": 1}}, False),
+        ({"reads": ["loss"]}, True),
+    ],
+)
+def test_a_rule_says_what_its_own_slice_reads(rule, knows):
+    ev = evaluation()
+    slicer = build(type("R", (Reader,), {"reads": frozenset({"label"})}), "recommended", 0, {}).fit(ev)
+    slicer.rules_ = ({"kind": "other"}, {"kind": "reader", **rule})
+    assert knows_outcome(slicer, ev, 1) is knows
+    assert knows_outcome(slicer, ev, 0)

@@ -7,7 +7,7 @@ predicted set is measured, saved, shown and applied instead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -78,8 +78,8 @@ class Approximation:
     def _who(self) -> str:
         return f"the approximation of `{self.method}`"
 
-    def fit(self, slicer: Slicer, evaluation: Evaluation) -> Self:
-        """Learn the hard sets of a fitted slicer from search rows."""
+    def fit(self, slicer: Slicer, evaluation: Evaluation, columns: Sequence[int] | None = None) -> Self:
+        """Learn the hard sets of a fitted slicer from search rows; of some of its columns. Default: of all."""
         evaluation = evaluation.by_id()
         hard = slicer.membership(evaluation) >= slicer.thresholds_
         self.representation_ = _blind_representation(evaluation)
@@ -87,6 +87,8 @@ class Approximation:
         F = self._features(evaluation)
         sizes = hard.sum(axis=0)
         able = (sizes >= FEWEST_MEMBERS) & (len(hard) - sizes >= FEWEST_MEMBERS) & (F.shape[1] > 0)
+        if columns is not None:
+            able &= np.isin(np.arange(len(sizes)), columns)
         self.columns_ = np.flatnonzero(able)
         fits = [self._fit_column(F, hard[:, j]) for j in self.columns_]
         self.coefficients_ = np.array([coefficients for coefficients, _, _ in fits]).reshape(len(fits), F.shape[1])

@@ -24,6 +24,8 @@ from .options import (
     merge,
 )
 
+OUTCOMES = frozenset({"label", "prediction", "loss"})  # what `reads` names
+
 
 @runtime_checkable
 class Slicer(Protocol):
@@ -42,7 +44,8 @@ class Slicer(Protocol):
     thresholds_
         (s,) weights from which a row is a member.
     rules_
-        One JSON mapping for each slice.
+        One JSON mapping for each slice. Its `scope` names the rows that it is about, such as {"label": 3}; its `reads`,
+        where it has them, are what membership in this slice reads of a row's outcome, in place of those of the slicer.
     report_progress
         Set by whoever shows progress; called with the method's name and the share of `fit` that is done.
     """
@@ -199,15 +202,26 @@ def clone(slicer: Slicer) -> Slicer:
     return copy
 
 
-def knows_outcome(slicer: Slicer, evaluation: Evaluation) -> bool:
+def knows_outcome(slicer: Slicer, evaluation: Evaluation, j: int | None = None) -> bool:
     """Whether membership could be 100% error by construction, so that an approximation must be measured instead.
 
     A representation of the audited model contains its prediction: reading the label beside it is reading the outcome.
+
+    Parameters
+    ----------
+    slicer
+        A fitted method.
+    evaluation
+        Says of each representation whether it is the model's own, and what of a row's outcome it reads.
+    j
+        The slice that is asked about; its rule may say what it reads. None: what `slicer.reads` says of all of them.
     """
+    rule = {} if j is None else slicer.rules_[j]
+    reads = frozenset(rule.get("reads", slicer.reads)) | (OUTCOMES & frozenset(rule.get("scope") or {}))
+    sees_prediction = "prediction" in reads
     name = getattr(slicer, "representation_", None)
-    if name is None:
-        return "loss" in slicer.reads or slicer.reads >= {"label", "prediction"}
-    source = evaluation.source(name)
-    reads = slicer.reads | source.reads
-    sees_prediction = "prediction" in reads or source.from_model
+    if name is not None:
+        source = evaluation.source(name)
+        reads |= source.reads
+        sees_prediction = "prediction" in reads or source.from_model
     return "loss" in reads or ("label" in reads and sees_prediction)
