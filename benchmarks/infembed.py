@@ -255,7 +255,7 @@ def news(seeds: int, cache: Path) -> bool:
     orders["highest training loss"] = np.argsort(-train.losses, kind="stable")
     rows = [[name, *(share(mislabelled[order[:n]]) for n in RELABELLED)] for name, order in orders.items()]
     table(["training rows", *(f"mislabelled of the first {n}" for n in RELABELLED)], rows)
-    audited = errata.audit(test, train=train, options={"infembed": {"slices": CLUSTERS}})
+    audited = errata.audit(test, train=train, methods=["infembed"], options={"infembed": {"slices": CLUSTERS}})
     print(f"\naudit with K={CLUSTERS}: {verdicts(audited)}")
     return min(held) >= 2 * mislabelled.mean()
 

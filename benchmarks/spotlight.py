@@ -138,7 +138,7 @@ def planted_clusters() -> bool:
 
 
 def recall_at(ev: Evaluation, cluster: Array, which: int, size: float) -> float:
-    found = audit(ev, options={"spotlight": {"size": size}}).slices[:2]
+    found = audit(ev, methods=["spotlight"], options={"spotlight": {"size": size}}).slices[:2]
     return max(float((s.members & (cluster == which)).sum() / (cluster == which).sum()) for s in found)
 
 

@@ -23,7 +23,7 @@ for _ in range(200):
     adam.step()
 
 evaluation = errata.collect(model, DataLoader(TensorDataset(x[~train], y[~train]), batch_size=256))
-audit = errata.audit(evaluation, options={"spotlight": {"size": 0.05}})
+audit = errata.audit(evaluation, methods=["spotlight"], options={"spotlight": {"size": 0.05}})
 first = audit.confirmed[0]
 inside = first.members & ~audit.discover
 sys.stdout.write(

@@ -34,7 +34,7 @@ def test_census_income():
     ev = errata.collect(model, (X[~train], y[~train]))
     test = people[~train]
     ev = replace(ev, metadata={name: test[name].to_numpy() for name in ("age", "sex", "marital_status")})
-    audit = errata.audit(ev, options={"spotlight": {"size": 0.05}})
+    audit = errata.audit(ev, methods=["spotlight"], options={"spotlight": {"size": 0.05}})
     assert audit.confirmed
     assert all(found.confirm.interval[0] > 0 for found in audit.confirmed)
     assert "marital_status" in to_html(audit)
@@ -53,7 +53,7 @@ def test_news_in_words():
         media=errata.inputs.Texts(test["text"].tolist()),
         class_names=("world", "sport", "business", "sci/tech"),
     )
-    audit = errata.audit(ev, options={"spotlight": {"size": 0.05}})
+    audit = errata.audit(ev, methods=["spotlight"], options={"spotlight": {"size": 0.05}})
     kinds = {e.kind: e.to_json() for e in audit.slices[0].explanations}
     assert kinds["tokens"]["rows"]
     assert kinds["tokens"]["length"]["slice"] > 0
@@ -73,7 +73,9 @@ def test_faces_lead_to_children():
     test = faces[4000:]
     ev = errata.collect(model, (F[4000:], y[4000:]))
     ev = replace(ev, metadata={"age": test["age"].to_numpy()}, media=errata.inputs.ImageBytes(test["image"].tolist()))
-    audit = errata.audit(ev, options={"spotlight": {"representation": "penultimate", "size": 0.03}})
+    audit = errata.audit(
+        ev, methods=["spotlight"], options={"spotlight": {"representation": "penultimate", "size": 0.03}}
+    )
     age = test["age"].to_numpy()
     confirm = ~audit.discover
     young = [float((age[s.members & confirm] < 18).mean()) for s in audit.confirmed]

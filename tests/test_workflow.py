@@ -67,7 +67,7 @@ def test_methods_that_agree_are_one_finding(four: Audit) -> None:
 
 
 def test_alone_a_method_found_it_alone() -> None:
-    audit = errata.audit(planted(), options={"spotlight": {"size": 0.12}})
+    audit = errata.audit(planted(), methods=["spotlight"], options={"spotlight": {"size": 0.12}})
     assert audit.slices[0].found_by == ("spotlight",)
 
 
@@ -147,12 +147,12 @@ def test_a_slice_that_only_the_outcome_defines_is_listed_without_numbers() -> No
 
 def test_the_search_never_sees_a_confirm_outcome() -> None:
     """Outcomes of confirm rows changed: the same rows are found, with other numbers."""
-    plain = errata.audit(planted(), options={"spotlight": {"size": 0.12}})
+    plain = errata.audit(planted(), methods=["spotlight"], options={"spotlight": {"size": 0.12}})
     evaluation = plain.evaluation
     probs = np.array(evaluation.probs)
     probs[~plain.discover] = probs[~plain.discover][:, ::-1]
     assert evaluation.labels is not None
-    other = errata.audit(planted(probs=probs), options={"spotlight": {"size": 0.12}})
+    other = errata.audit(planted(probs=probs), methods=["spotlight"], options={"spotlight": {"size": 0.12}})
     assert np.array_equal(plain.discover, other.discover)
     mine, theirs = plain.slicers["spotlight"], other.slicers["spotlight"]
     assert np.array_equal(mine.membership(evaluation), theirs.membership(evaluation))
@@ -192,7 +192,7 @@ def test_the_easy_side_finds_where_the_model_is_better() -> None:
     labels = rng.integers(0, 2, N)
     wrong = np.where(CORNER, False, rng.random(N) < 0.5)
     evaluation = Evaluation(labels=labels, predictions=labels ^ wrong, losses=losses, representations={"x": X})
-    audit = errata.audit(evaluation, options={"spotlight": {"side": "easy", "size": 0.12}})
+    audit = errata.audit(evaluation, methods=["spotlight"], options={"spotlight": {"side": "easy", "size": 0.12}})
     first = audit.confirmed[0]
     assert first.side == "easy"
     assert CORNER[first.members].mean() > 0.9
@@ -258,7 +258,7 @@ def test_seeds_that_the_methods_cannot_take_are_refused(seed: int) -> None:
     with pytest.raises(InputError, match="`seed` must be between 0"):
         errata.audit(planted(), seed=seed)
     with pytest.raises(InputError, match=r"`spotlight\.seed` must be an integer between 0 and 4294967295"):
-        errata.audit(planted(), options={"spotlight": {"seed": seed}})
+        errata.audit(planted(), methods=["spotlight"], options={"spotlight": {"seed": seed}})
 
 
 # --- methods and options -------------------------------------------------------------------------------------
@@ -282,9 +282,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "twice": ({"methods": ["gmm", "gmm"]}, "twice"),
     "unknown": ({"methods": ["spotligt"]}, "did you mean `spotlight`"),
     "preset": ({"methods": ["gmm:best"]}, "unknown preset"),
-    "option": ({"options": {"spotlight": {"sizes": 1}}}, "did you mean `size`"),
-    "option of nobody": ({"methods": ["spotlight"], "options": {"gmm": {"components": 2}}}, "method in an option"),
-    "type": ({"options": {"spotlight": {"size": "2%"}}}, "must be a number above 0"),
+    "option": ({"methods": ["spotlight"], "options": {"spotlight": {"sizes": 1}}}, "did you mean `size`"),
+    "option of another": ({"methods": ["spotlight"], "options": {"gmm": {"components": 2}}}, "--method gmm"),
+    "option of nobody": ({"options": {"gmmm": {"components": 2}}}, "did you mean `gmm`"),
+    "option of a method that the default does not run": ({"options": {"barlow": {"slices": 2}}}, "--method barlow"),
+    "type": ({"methods": ["spotlight"], "options": {"spotlight": {"size": "2%"}}}, "must be a number above 0"),
 }
 
 
@@ -350,7 +352,7 @@ def test_progress_rises_to_one(methods: list[str], crossfit: bool) -> None:
 
 
 def test_apply_finds_the_same_group_among_new_rows() -> None:
-    audit = errata.audit(planted(), options={"spotlight": {"size": 0.12}})
+    audit = errata.audit(planted(), methods=["spotlight"], options={"spotlight": {"size": 0.12}})
     first = audit.confirmed[0]
     new = planted(seed=77)
     bare = Evaluation(representations=new.representations)
@@ -456,7 +458,12 @@ def test_without_a_method_the_best_that_can_read_the_evaluation_are_taken() -> N
     assert list(errata.audit(full).slicers) == ["domino", "gmm"]
     bare = errata.Evaluation(losses=full.losses, representations=full.representations)
     assert list(errata.audit(bare).slicers) == ["spotlight", "gmm"]
-    assert list(errata.audit(full, options={"spotlight": {"size": 0.05}}).slicers) == ["spotlight"]
+
+
+def test_an_option_of_a_method_never_replaces_the_default() -> None:
+    audit = errata.audit(planted(), options={"gmm": {"components": 3}})
+    assert list(audit.slicers) == list(workflow.default_methods(audit.evaluation))
+    assert audit.slicers["gmm"].components == 3
 
 
 def test_rows_with_nothing_to_approximate_by_are_audited_all_the_same():

@@ -86,10 +86,10 @@ def audit(
     evaluation : Evaluation
         Rows that the model was not trained on, with its outcomes and at least one representation.
     methods : list of str, optional
-        Names, each `NAME` or `NAME:PRESET`. Default: those that `options` names, or the methods that do best together
-        on the benchmarks and can read this evaluation.
+        Names, each `NAME` or `NAME:PRESET`. Default: the methods that do best together on the benchmarks and can read
+        this evaluation.
     options : mapping, optional
-        Options of methods, such as {"spotlight": {"size": 0.05}}: arguments of their constructors.
+        Options of methods that are run, such as {"gmm": {"components": 20}}: arguments of their constructors.
     seed : int
         Seed of the search. The split depends on the row ids alone.
     settings : Settings, optional
@@ -129,7 +129,7 @@ def audit(
     options = options or {}
     _check_rows(evaluation, train, texts)
     if methods is None:
-        methods = default_methods(evaluation, options)
+        methods = default_methods(evaluation)
     built = _build_slicers(methods, options, seed)
     discover = discover_mask(evaluation, settings.share)
     _check_split(evaluation, discover)
@@ -166,10 +166,8 @@ def add_map(audit: Audit, *, seed: int = 0, progress: Progress = silent) -> Audi
     return draw_map(audit, seed=seed, progress=progress)
 
 
-def default_methods(evaluation: Evaluation, options: Options) -> Sequence[str]:
-    """Return the methods that `options` names, or those that found most, with least else, in the benchmarks."""
-    if options:
-        return list(options)
+def default_methods(evaluation: Evaluation) -> Sequence[str]:
+    """Return the methods that found most, with least else, in the benchmarks, and can read this evaluation."""
     known = registry()
     views = dict(evaluation.tasks()).values()
     able = all(_has(view, known[name].needs) for name in BEST for view in views)
@@ -288,9 +286,20 @@ def _check_names(methods: Sequence[str], options: Options, seed: int) -> None:
     named = {method.partition(":")[0] for method in methods} | set(methods)
     for method in options:
         if method not in named:
-            raise unknown("method in an option", method, named)
+            raise _option_of_another(method, methods)
     if isinstance(seed, int) and not SEED.allows(seed, {}):
         raise InputError(f"`seed` must be {SEED.words}; got {seed}")
+
+
+def _option_of_another(method: str, methods: Sequence[str]) -> InputError:
+    """Return what to say of an option whose method is not run: it would change nothing, or mean another audit."""
+    known = registry()
+    if method.partition(":")[0] not in known:
+        return unknown("method in an option", method, known)
+    return InputError(
+        f"an option is for method `{method}`, which is not run (only {', '.join(methods)}); "
+        f"name it too, with `--method {method}` or in `methods`, or leave the option out"
+    )
 
 
 def options_of(method: str, options: Options) -> dict[str, Any]:

@@ -147,7 +147,7 @@ BAD = [
     ([*OWN, "--kind", "noise"], "did you mean `noisy`"),
     ([*OWN, "--kind", ","], "`--kind` is empty"),
     ([*OWN, "--method", "gmn"], "did you mean `gmm`"),
-    ([*OWN, "--method", "gmm", "--set", "domino.slices=3"], "unknown method in an option `domino`"),
+    ([*OWN, "--method", "gmm", "--set", "domino.slices=3"], "an option is for method `domino`"),
     ([*OWN, "--settings", "0"], "`--settings` must be at least 1; got 0"),
     ([*OWN, "--n", "-1"], "`--n` must be at least 1; got -1"),
     ([*OWN, "--n", "5000"], "the table has"),

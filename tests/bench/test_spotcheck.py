@@ -140,7 +140,7 @@ def test_all_is_every_method_in_both_presets():
         (["--method", "spotligt"], "did you mean `spotlight`"),
         (["--method", ","], "`--method` is empty"),
         (["--method", "gmm", "--set", "gmm.components"], "`--set` takes METHOD.KEY=VALUE"),
-        (["--method", "gmm", "--set", "domino.slices=3"], "unknown method in an option `domino`"),
+        (["--method", "gmm", "--set", "domino.slices=3"], "an option is for method `domino`"),
         (["--method", "gmm", "--json", "nowhere/rows.json"], "the folder `nowhere` does not exist"),
     ],
 )

@@ -111,10 +111,10 @@ def scope_values(evaluation: Evaluation, scope: Mapping[str, Any] | None) -> dic
     values = {}
     for key, value in (scope or {}).items():
         by_class = key in ("label", "prediction") and evaluation.task == "classification"
-        texts = [str(v) for v in (value if is_pooled(value) else [value])]
+        members = list(value) if is_pooled(value) else [value]
         if by_class:
-            texts = [evaluation.class_name(int(text)) for text in texts]
-        values[key] = _either(texts)
+            members = [evaluation.class_name(int(member)) for member in members]
+        values[key] = _either([str(member) for member in members])
     return values
 
 

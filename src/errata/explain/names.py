@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core import Array, Slice
 from ..core.record import FLAT
-from ..core.scope import scope_values
+from ..core.scope import is_pooled, scope_values
 from .classes import Classes
 from .context import Context
 from .encode import Column
@@ -23,6 +23,7 @@ LEAST_POINTS = 0.2  # above the rest: a name that fits everything says nothing
 WORDS = 3
 FEWEST_WRONG = 3  # errors before "mostly taken for" is said
 LEAST_TAKEN = 0.5  # of those errors
+SCOPE_NOUNS = {"label": "label", "prediction": "predicted"}
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,9 @@ class Name(SliceExplanation):
         """The candidate that sets the members apart most; the method and its number where none does."""
         candidate = best_candidate(view, candidates(view, context))
         # What the rule is limited to belongs to the name.
-        limits = scope_values(view.evaluation, view.slice.rule.get("scope"))
-        scope = [_scope_words(key, value) for key, value in limits.items()]
+        rule_scope = view.slice.rule.get("scope") or {}
+        limits = scope_values(view.evaluation, rule_scope)
+        scope = [_scope_words(key, value, is_pooled(rule_scope[key])) for key, value in limits.items()]
         if candidate is None:
             return cls(view.chosen_on, MEASURED_ON, ", ".join([*scope, _fallback(view.slice)]), None)
         text = ", ".join([*(part for part in scope if part != candidate.text), candidate.text])
@@ -140,8 +142,10 @@ def _word_names(view: SliceView, context: Context) -> list[NameCandidate]:
     return [NameCandidate(", ".join(top), "tokens", context.words.with_any(top))]
 
 
-def _scope_words(key: str, value: str) -> str:
-    """A limit of a rule, in the words of a name."""
+def _scope_words(key: str, value: str, pooled: bool) -> str:
+    """A limit of a rule, in the words of a name; of several classes always with the word before them."""
+    if pooled:
+        return f"{SCOPE_NOUNS.get(key, key)} {value}"
     if key == "label":
         return class_words("label", value)
     if key == "prediction":
