@@ -430,8 +430,8 @@ def methods() -> str:
     lines += [
         "`errata audit --method NAME` runs a method, `NAME:as_published` as in its paper. `--set NAME.OPTION=VALUE` "
         "sets an option; in Python, `errata.audit(..., methods=[NAME], options={NAME: {OPTION: VALUE}})`. "
-        "`errata methods` prints this list. A preset is a set of options: an empty cell under `as_published` means that it does not differ. Options "
-        "named `advanced.KEY` are rarely set; in Python they are the mapping `advanced`.",
+        "`errata methods` prints this list. A preset is a set of options: an empty cell under `as_published` means that it does "
+        "not differ. Options named `advanced.KEY` are rarely set; in Python they are the mapping `advanced`.",
         "",
     ]
     for entry in describe():
