@@ -2,6 +2,8 @@
 
 import json
 import sys
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ QUICK = {"spotlight:as_published": {"advanced.steps": 30}}
 
 
 def made_up(benchmark, world):
-    """Two blindspots that are two tight groups, wrong throughout."""
+    """Two blindspots that are two tight groups, wrong throughout; as many images without a square, all right."""
     rng = np.random.default_rng(world.seed)
     cluster = rng.integers(0, 10, 600)
     X = rng.normal(0, 8, (10, 8))[cluster] + rng.normal(size=(600, 8))
@@ -26,8 +28,16 @@ def made_up(benchmark, world):
     logits = np.where(blindspot.any(axis=1), -4.0, 4.0)
     facts = {"called_positive": [0.0, 0.0], "worked": world.seed % 3 != 0, "features": 6}
     layer = {"penultimate": X.astype(np.float16), "influence": X.astype(np.float32)}
-    labels = np.ones(len(X), dtype=np.int8)
-    return {"labels": labels, "logits": logits, **layer, "blindspot": blindspot}, facts
+    if benchmark.foreign:
+        layer["foreign"] = rng.permutation(X).astype(np.float16)  # knows nothing of the blindspots
+    arrays = {"labels": np.ones(len(X), dtype=np.int8), "logits": logits, **layer, "blindspot": blindspot}
+    negative = {
+        "labels": np.zeros(len(X), dtype=np.int8),
+        "logits": np.full(len(X), -4.0),
+        **{name: values + 100 for name, values in layer.items()},
+        "blindspot": np.zeros_like(blindspot),
+    }
+    return {name: np.concatenate([values, negative[name]]) for name, values in arrays.items()}, facts
 
 
 @pytest.fixture
@@ -47,11 +57,13 @@ def test_rows_of_the_table(trained, tmp_path):
     assert [(row["method"], row["preset"]) for row in rows] == [
         ("gmm", "recommended"), ("high-loss", "recommended"), ("spotlight", "as_published"),
     ]  # fmt: skip
-    keys = {"method", "preset", "configs", "dr", "dr_se", "fdr", "fdr_se", "seconds", "representation"}
+    keys = {"method", "preset", "configs", "seconds", "representation"}
+    keys |= {f"{kind}_{key}" for kind in ("raw", "screened") for key in ("dr", "dr_se", "fdr", "fdr_se")}
     assert keys <= set(rows[0])
-    assert rows[0]["dr"] == 1.0
-    assert rows[0]["fdr"] == 0.0
-    assert rows[1]["dr"] < 1.0
+    assert rows[0]["screened_dr"] == 1.0
+    assert rows[0]["screened_fdr"] == 0.0
+    assert rows[0]["raw_fdr"] > 0.0  # all components of the mixture, also those without an error
+    assert rows[1]["screened_dr"] < 1.0
     assert rows[1]["representation"] == "none"
     assert "gmm" in spotcheck_table(rows)
     assert rows[0]["replaced"] == len(trained) - 3  # those that failed the check were replaced and counted
@@ -83,7 +95,7 @@ def test_a_folder_holds_one_exam(trained, tmp_path):
 def test_other_options_are_judged_again(trained, tmp_path):
     one = run(SpotCheckBenchmark(configs=1), ["gmm"], tmp_path, options={"gmm": {"components": 2}})
     other = run(SpotCheckBenchmark(configs=1), ["gmm"], tmp_path)
-    assert one[0]["dr"] < other[0]["dr"]
+    assert one[0]["screened_dr"] < other[0]["screened_dr"]
 
 
 def test_a_method_is_judged_once_with_the_same_options_and_again_with_others(trained, monkeypatch, tmp_path):
@@ -121,6 +133,96 @@ def test_screening_drops_what_is_no_finding_and_what_repeats(trained, tmp_path):
     assert screen(h, evaluation).sum(axis=0).tolist() == sorted(blindspots.sum(axis=0).tolist(), reverse=True)
 
 
+def test_both_presets_are_judged_both_ways(trained, tmp_path):
+    """Screening is no matter of a preset's name: `as_published` is screened by the same function."""
+    run(SpotCheckBenchmark(configs=1), ["gmm", "gmm:as_published"], tmp_path, options={"gmm": {"components": 10}})
+    for preset in ("", "-as_published"):
+        sets = json.loads((tmp_path / f"judged-000-gmm{preset}.json").read_text())["sets"]
+        assert sets["raw"]["hypotheses"] > sets["screened"]["hypotheses"] == 2
+        assert sets["raw"]["dr"] == sets["screened"]["dr"] == 1.0
+
+
+def test_a_file_of_a_version_that_judged_one_way_is_judged_again(trained, tmp_path):
+    run(SpotCheckBenchmark(configs=1), ["gmm"], tmp_path)
+    path = tmp_path / "judged-000-gmm.json"
+    path.write_text(json.dumps({"options": {}, "method": "gmm", "dr": 0.0}))
+    assert run(SpotCheckBenchmark(configs=1), ["gmm"], tmp_path)[0]["screened_dr"] == 1.0
+
+
+def test_an_audit_is_judged_by_what_it_confirms(trained, tmp_path):
+    method = "audit:gmm"
+    (row,) = run(SpotCheckBenchmark(configs=2), [method], tmp_path, options={"gmm": {"components": 10}})
+    assert (row["method"], row["sets"]) == (method, ["confirmed"])  # gmm reads no outcome: there are no error types
+    assert (row["confirmed_dr"], row["confirmed_fdr"], row["confirmed_hypotheses"]) == (1.0, 0.0, 2.0)
+    evaluation, blindspots = read_world(tmp_path / "world-000.npz")
+    elsewhere = spotcheck.judge_audit(method, evaluation, np.roll(blindspots, 300, axis=0), {}).sets["confirmed"]
+    assert (elsewhere.dr, elsewhere.fdr) == (0.0, 1.0)
+    one = spotcheck.judge_audit(method, evaluation, blindspots, {"gmm": {"components": 1}}).sets["confirmed"]
+    assert (one.dr, one.fdr, one.hypotheses) == (0.0, None, 0)
+
+
+def test_error_types_of_an_audit_have_rates_of_their_own(trained, monkeypatch, tmp_path):
+    run(SpotCheckBenchmark(configs=1), ["gmm"], tmp_path)
+    evaluation, blindspots = read_world(tmp_path / "world-000.npz")
+
+    members = [*blindspots.T, ~blindspots.any(axis=1)]
+    error_types = tuple(SimpleNamespace(members=rows) for rows in members)
+    result = SimpleNamespace(confirmed=(), slicers={}, error_types=error_types)
+    monkeypatch.setattr(spotcheck, "audit", lambda evaluation, methods, options: result)
+    sets = spotcheck.judge_audit("audit", evaluation, blindspots, {}).sets
+    assert (sets["confirmed"].dr, sets["confirmed"].fdr) == (0.0, None)
+    assert (sets["error_types"].dr, sets["error_types"].fdr) == (1.0, pytest.approx(1 / 3))
+
+
+def test_a_default_audit_names_no_methods(trained, monkeypatch, tmp_path):
+    searched = []
+    audit = spotcheck.audit
+
+    def recorded(evaluation, methods, options):
+        searched.append(methods)
+        return audit(evaluation, methods=["gmm"], options=options)
+
+    monkeypatch.setattr(spotcheck, "audit", recorded)
+    run(SpotCheckBenchmark(configs=1), ["audit", "audit:gmm+domino:as_published"], tmp_path)
+    assert searched == [None, ["gmm", "domino:as_published"]]
+
+
+def test_other_rows_and_the_second_layer_have_files_of_their_own(trained, tmp_path):
+    positive = SpotCheckBenchmark(configs=1, foreign=True)
+    both = replace(positive, rows="both")
+    second = replace(positive, layer="second")
+    rows = [run(benchmark, ["gmm"], tmp_path)[0] for benchmark in (positive, both, second)]
+    assert [(row["rows"], row["layer"]) for row in rows] == [
+        ("positive", "own"),
+        ("both", "own"),
+        ("positive", "second"),
+    ]
+    assert sorted(path.name for path in tmp_path.glob("judged-*")) == [
+        "judged-000-gmm.both.json", "judged-000-gmm.json", "judged-000-gmm.second.json",
+    ]  # fmt: skip
+    assert [row["representation"] for row in rows] == ["penultimate", "penultimate", "foreign"]
+    assert [row["screened_dr"] for row in rows] == [1.0, 1.0, 0.0]
+    assert "| gmm, both classes |" in spotcheck_table(rows)
+
+
+def test_worlds_without_a_second_layer_are_refused_by_name(trained, tmp_path):
+    run(SpotCheckBenchmark(configs=1), ["gmm"], tmp_path)
+    with pytest.raises(InputError, match="has no layer of a second network"):
+        run(SpotCheckBenchmark(configs=1, layer="second"), ["gmm"], tmp_path)
+
+
+def test_prepared_worlds_are_judged_without_torch(trained, monkeypatch, capsys, tmp_path):
+    run(SpotCheckBenchmark(configs=1), ["gmm"], tmp_path / "runs")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    words = ["bench", "spotcheck", "--configs", "1", "--method", "gmm", "-o", "runs", "--rows", "both"]
+    monkeypatch.setattr(sys, "argv", ["errata", *words])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 0
+    assert "gmm, both classes" in capsys.readouterr().out
+
+
 def test_only_the_published_size_is_called_spotcheck():
     assert SpotCheckBenchmark("published", px=224).name.startswith("SpotCheck, 224")
     assert SpotCheckBenchmark("published").name.startswith("SpotCheck-like, 112")
@@ -132,12 +234,24 @@ def test_all_is_every_method_in_both_presets():
     assert expand(["gmm,confusion"]) == ["gmm", "confusion"]
 
 
+def test_audits_stand_beside_methods_where_they_are_allowed():
+    assert expand(["audit,gmm", "audit:gmm+domino"], audits=True) == ["audit", "gmm", "audit:gmm+domino"]
+    assert expand(["all,audit"], audits=True)[-1] == "audit"
+    with pytest.raises(InputError, match="spotligt"):
+        expand(["audit:spotligt"], audits=True)
+    with pytest.raises(InputError, match="unknown method `audit`"):
+        expand(["audit"])
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (["--configs", "0"], "`configs` must be at least 1"),
         (["--scale", "huge"], "`scale` must be one of"),
+        (["--rows", "negative"], "`rows` must be one of positive, both"),
+        (["--layer", "first"], "`layer` must be one of own, second"),
         (["--method", "spotligt"], "did you mean `spotlight`"),
+        (["--method", "audit:spotligt"], "did you mean `spotlight`"),
         (["--method", ","], "`--method` is empty"),
         (["--method", "gmm", "--set", "gmm.components"], "`--set` takes METHOD.KEY=VALUE"),
         (["--method", "gmm", "--set", "domino.slices=3"], "an option is for method `domino`"),
@@ -164,7 +278,7 @@ def test_the_command_writes_its_rows(trained, monkeypatch, capsys, tmp_path):
     with pytest.raises(SystemExit) as stop:
         cli.main()
     assert stop.value.code == 0
-    assert "| gmm | recommended | 1.00 (0.00) |" in capsys.readouterr().out
+    assert "| gmm | recommended | 1.00 (0.00) |" in capsys.readouterr().out  # by the raw sets, which come first
     assert json.loads((tmp_path / "rows.json").read_text())["rows"][0]["configs"] == 2
 
 

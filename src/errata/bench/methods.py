@@ -7,19 +7,39 @@ from collections.abc import Sequence
 from ..core import InputError
 from ..slicers import check, registry
 
+AUDIT = "audit"  # not a method: an audit as a user runs it, of the default methods or of those named behind it
 
-def expand(methods: Sequence[str]) -> list[str]:
+
+def methods_of_audit(name: str) -> list[str] | None:
+    """The methods of `audit` (none: its defaults) or `audit:gmm+domino:as_published`; None where it is a method."""
+    word, _, methods = name.partition(":")
+    if word != AUDIT:
+        return None
+    return [method for method in methods.split("+") if method]
+
+
+def expand(methods: Sequence[str], audits: bool = False) -> list[str]:
     """Names of methods, with `all` replaced by every method in both presets.
 
-    methods: names, or lists of names separated by commas.
+    methods: names, or lists of names separated by commas. audits: whether `audit` may be among them.
     """
     names = [name for part in methods for name in part.split(",") if name]
     if "all" in names:
-        names = []
+        every = []
         for name, cls in registry().items():
-            names += [f"{name}:{preset}" for preset in ("as_published", "recommended") if preset in cls.presets]
+            every += [f"{name}:{preset}" for preset in ("as_published", "recommended") if preset in cls.presets]
+        names = every + [name for name in names if audits and methods_of_audit(name) is not None]
     if not names:
         raise InputError("`--method` is empty; name at least one, or `all`")
-    for name in names:
+    for name in searched_methods(names) if audits else names:
         check(name)
     return names
+
+
+def searched_methods(names: Sequence[str]) -> list[str]:
+    """All methods that are searched, alone or in an audit, each once."""
+    methods: dict[str, None] = {}
+    for name in names:
+        in_audit = methods_of_audit(name)
+        methods |= dict.fromkeys([name] if in_audit is None else in_audit)
+    return list(methods)

@@ -1,7 +1,10 @@
 """The SpotCheck benchmark: models with planted blindspots, and how many of them each method finds.
 
 Two stages, each resumed from the files it wrote: `prepare` trains one model a world and stores its outputs on
-all test images; `judge` runs one method on one world. The table is computed from those files alone.
+all test images; `judge` runs one method, or one audit, on one world. The table is computed from those files alone.
+
+A method alone is judged both ways: `raw`, all its sets in order of importance, and `screened`, as an audit would screen
+them. An audit is judged by its confirmed slices, and beside them by its error types.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -20,11 +23,15 @@ from ..core.evaluation import INFLUENCE
 from ..core.membership import drop_overlapping, standing_out
 from ..inputs.influence import SOURCE, HeadInfluence, InfluenceOptions
 from ..slicers import make
-from ..workflow import options_of
+from ..workflow import audit, options_of
 from . import metrics
+from .methods import methods_of_audit
 from .recipes import RECIPES, Recipe, measure_blindspots, splits
 from .results import check_same_benchmark, write, write_npz
 from .scenes import Scenes, World, sample_world
+
+Rows = Literal["positive", "both"]
+Layer = Literal["own", "second"]
 
 ATTEMPTS = 20  # worlds tried before one configuration is given up
 PAINT_ROWS = 2000
@@ -41,10 +48,14 @@ class SpotCheckBenchmark:
     device: str = "cpu"
     jobs: int = 1  # processes
     foreign: bool = False  # also keep the layer of a second network, which was trained on the true labels
+    rows: Rows = "positive"  # judged on: images with a square, as published, or all of them, as a user's file has
+    layer: Layer = "own"  # searched: the model's, or that of the second network
 
     def __post_init__(self) -> None:
-        if self.scale not in RECIPES:
-            raise InputError(f"`scale` must be one of {', '.join(RECIPES)}; got {self.scale!r}")
+        allowed = {"scale": tuple(RECIPES), "rows": get_args(Rows), "layer": get_args(Layer)}
+        for name, values in allowed.items():
+            if getattr(self, name) not in values:
+                raise InputError(f"`{name}` must be one of {', '.join(values)}; got {getattr(self, name)!r}")
         if self.configs < 1:
             raise InputError(f"`configs` must be at least 1; got {self.configs}")
 
@@ -66,17 +77,37 @@ class SpotCheckBenchmark:
             name = "SpotCheck"
         return f"{name}, {self.size} px, {self.recipe.network}"
 
+    def world_path(self, folder: Path, i: int) -> Path:
+        """The file of a prepared world."""
+        return folder / f"world-{i:03d}.npz"
+
+    def judged_path(self, folder: Path, i: int, method: str) -> Path:
+        """The file of one method on one world; other rows and another layer have files of their own."""
+        other = [value for value in (self.rows, self.layer) if value in ("both", "second")]
+        return folder / ".".join([f"judged-{i:03d}-{method.replace(':', '-')}", *other, "json"])
+
+    def missing(self, folder: Path) -> bool:
+        """Whether a world of a folder has yet to be prepared."""
+        return not all(self.world_path(folder, i).exists() for i in range(self.configs))
+
 
 @dataclass(frozen=True)
-class MethodResult:
-    """One method on one world."""
+class SetRates:
+    """Hypothesised sets of one world beside its blindspots."""
 
-    method: str
     dr: float | None  # discovery rate
     fdr: float | None  # false discovery rate
     fdr_prefix: float | None  # that of the first hypotheses up to the one that completes the discovery
     hypotheses: int
     coherence: float | None
+
+
+@dataclass(frozen=True)
+class MethodResult:
+    """One method or one audit on one world. `sets`: `raw` and `screened`, or `confirmed` and `error_types`."""
+
+    method: str
+    sets: dict[str, SetRates]
     representation: str
     seconds: float
 
@@ -100,17 +131,19 @@ def run(
     for i in range(benchmark.configs):
         progress(f"world {i + 1} of {benchmark.configs}", i / steps)
         prepare(benchmark, i, folder)
-    tasks = [(folder, i, method, options or {}, rule) for i in range(benchmark.configs) for method in methods]
+    tasks = [
+        (benchmark, folder, i, method, options or {}, rule) for i in range(benchmark.configs) for method in methods
+    ]
     for done, _ in enumerate(_run_each(benchmark.jobs, _judge_files, tasks)):
-        _, i, method, _, _ = tasks[done]
+        _, _, i, method, _, _ = tasks[done]
         share = (1 + done / len(tasks)) / 2  # the first half were the models
         progress(f"{method}, world {i + 1}", share)
     return summarise(benchmark, methods, folder)
 
 
 def _check_folder(benchmark: SpotCheckBenchmark, folder: Path) -> None:
-    """A folder holds the files of one benchmark; its number of worlds may grow."""
-    facts = {name: value for name, value in asdict(benchmark).items() if name not in ("configs", "jobs", "device")}
+    """A folder holds the worlds of one benchmark; their number may grow, and they may be judged in several ways."""
+    facts = {"scale": benchmark.scale, "seed": benchmark.seed, "px": benchmark.px}
     check_same_benchmark(folder / "exam.json", json.dumps(facts))
 
 
@@ -127,7 +160,7 @@ def _run_each(jobs: int, function: Callable[..., Any], arguments: Iterable[tuple
 
 def prepare(benchmark: SpotCheckBenchmark, i: int, folder: Path) -> None:
     """Train world i until its model has its blindspots and is otherwise accurate; worlds that fail are replaced."""
-    path = folder / f"world-{i:03d}.npz"
+    path = benchmark.world_path(folder, i)
     if path.exists():
         return
     for attempt in range(ATTEMPTS):
@@ -226,6 +259,8 @@ def read_world(path: Path, both: bool = False, foreign: bool = False) -> tuple[E
         evaluation = _evaluation(arrays["labels"][rows], arrays["logits"][rows], X)
         evaluation = evaluation.with_representation(INFLUENCE, arrays["influence"][rows], SOURCE)
         if foreign:
+            if "foreign" not in arrays:
+                raise InputError(f"`{path}` has no layer of a second network; prepare the worlds in another folder")
             evaluation = replace(
                 evaluation,
                 representations={"foreign": _unit_columns(arrays["foreign"][rows])},
@@ -250,42 +285,83 @@ def read_facts(path: Path) -> dict[str, Any]:
 
 
 def _judge_files(
-    folder: Path, i: int, method: str, options: dict[str, dict[str, Any]], rule: metrics.Rule | None
+    benchmark: SpotCheckBenchmark,
+    folder: Path,
+    i: int,
+    method: str,
+    options: dict[str, dict[str, Any]],
+    rule: metrics.Rule | None,
 ) -> None:
     """Judge one method on one prepared world, unless its file says it was done with these options."""
-    own = options_of(method, options)
-    path = folder / f"judged-{i:03d}-{method.replace(':', '-')}.json"
-    if path.exists() and json.loads(path.read_text())["options"] == own:
-        return
-    evaluation, blindspots = read_world(folder / f"world-{i:03d}.npz")
-    result = judge(method, evaluation, blindspots, own, rule)
+    searched = methods_of_audit(method)
+    if searched is None:
+        own = options_of(method, options)
+    else:
+        own = {name: options_of(name, options) for name in searched if options_of(name, options)}
+    path = benchmark.judged_path(folder, i, method)
+    if path.exists():
+        done = json.loads(path.read_text())
+        if done["options"] == own and "sets" in done:  # earlier versions wrote one of the two rates only
+            return
+    evaluation, blindspots = read_world(
+        benchmark.world_path(folder, i), both=benchmark.rows == "both", foreign=benchmark.layer == "second"
+    )
+    judge_world = judge if searched is None else judge_audit
+    result = judge_world(method, evaluation, blindspots, own, rule)
     write(path, json.dumps({"options": own, **asdict(result)}).encode())
 
 
 def judge(
     method: str, evaluation: Evaluation, blindspots: Array, options: dict[str, Any], rule: metrics.Rule | None = None
 ) -> MethodResult:
-    """Fit on the positive test rows, as published, and compare the hard sets with the planted blindspots."""
+    """Fit on the test rows, as published, and compare the hard sets with the planted blindspots."""
     rule = rule or metrics.Rule()
     start = time.perf_counter()
     slicer = make(method, options=options).fit(evaluation)
     h = slicer.membership(evaluation) >= slicer.thresholds_
     seconds = time.perf_counter() - start
-    if method.endswith(":as_published"):
-        h = sort_by_importance(h, evaluation)
-    else:
-        h = screen(h, evaluation)
-    rates = metrics.discovery(h, blindspots, rule)
-    top = h[:, : rule.top]
+    sets = {"raw": sort_by_importance(h, evaluation), "screened": screen(h, evaluation)}
     return MethodResult(
         method=method,
+        sets={name: _rates(hard, evaluation, blindspots, rule) for name, hard in sets.items()},
+        representation=getattr(slicer, "representation_", None) or "none",
+        seconds=seconds,
+    )
+
+
+def judge_audit(
+    method: str, evaluation: Evaluation, blindspots: Array, options: dict[str, Any], rule: metrics.Rule | None = None
+) -> MethodResult:
+    """Audit the test rows as a user does, half of them held out, and compare all rows of what is confirmed.
+
+    All confirmed slices count, however many: each of them is a claim. options: of the methods, by their names.
+    """
+    rule = rule or metrics.Rule()
+    start = time.perf_counter()
+    result = audit(evaluation, methods=methods_of_audit(method) or None, options=options)
+    seconds = time.perf_counter() - start
+    confirmed = [slice_ for slice_ in result.confirmed if slice_.side == "hard"]
+    sets = {"confirmed": confirmed, "error_types": getattr(result, "error_types", ())}
+    rates = {}
+    for name, slices in sets.items():
+        h = np.zeros((len(evaluation), len(slices)), dtype=bool)
+        for j, slice_ in enumerate(slices):
+            h[:, j] = slice_.members
+        rates[name] = _rates(h, evaluation, blindspots, replace(rule, top=max(len(slices), 1)))
+    names = dict.fromkeys(getattr(slicer, "representation_", None) or "none" for slicer in result.slicers.values())
+    return MethodResult(method=method, sets=rates, representation=", ".join(names), seconds=seconds)
+
+
+def _rates(h: Array, evaluation: Evaluation, blindspots: Array, rule: metrics.Rule) -> SetRates:
+    rates = metrics.discovery(h, blindspots, rule)
+    top = h[:, : rule.top]
+    X = np.asarray(next(iter(evaluation.representations.values())), dtype=np.float64)
+    return SetRates(
         dr=rates.dr,
         fdr=rates.fdr,
         fdr_prefix=metrics.discovery(h, blindspots, replace(rule, fdr_scope="prefix")).fdr,
         hypotheses=int(top.any(axis=0).sum()),
-        coherence=metrics.coherence(top, np.asarray(evaluation.representations["penultimate"], dtype=np.float64)),
-        representation=getattr(slicer, "representation_", None) or "none",
-        seconds=seconds,
+        coherence=metrics.coherence(top, X),
     )
 
 
@@ -305,21 +381,39 @@ def screen(h: Array, evaluation: Evaluation) -> Array:
 
 
 def summarise(benchmark: SpotCheckBenchmark, methods: Sequence[str], folder: Path) -> list[dict[str, Any]]:
-    """One row a method: means over worlds with standard errors."""
-    replaced = sum(read_facts(folder / f"world-{i:03d}.npz")["replaced"] for i in range(benchmark.configs))
+    """One row a method: means over worlds with standard errors, as `raw_dr`, `raw_dr_se` and so on."""
+    worlds = range(benchmark.configs)
+    replaced = sum(read_facts(benchmark.world_path(folder, i))["replaced"] for i in worlds)
     rows = []
     for method in methods:
-        name, _, preset = method.partition(":")
-        files = [folder / f"judged-{i:03d}-{method.replace(':', '-')}.json" for i in range(benchmark.configs)]
-        results = [json.loads(path.read_text()) for path in files]
-        row: dict[str, Any] = {"method": name, "preset": preset or "recommended", "configs": benchmark.configs}
-        for key in ("dr", "fdr", "fdr_prefix", "hypotheses", "coherence"):
-            row[key], error = metrics.mean_and_error([result[key] for result in results])
-            if key in ("dr", "fdr", "fdr_prefix"):
-                row[f"{key}_se"] = error
+        name = method
+        preset = ""
+        if methods_of_audit(method) is None:
+            name, _, preset = method.partition(":")
+            preset = preset or "recommended"
+        results = [json.loads(benchmark.judged_path(folder, i, method).read_text()) for i in worlds]
+        row: dict[str, Any] = {"method": name, "preset": preset, "configs": benchmark.configs}
+        row["rows"] = benchmark.rows
+        row["layer"] = benchmark.layer
+        row["sets"] = []
+        for kind in results[0]["sets"]:
+            rates = [result["sets"][kind] for result in results]
+            # An audit whose methods never read the outcome has no error types, and so no rate of them.
+            if kind != "error_types" or any(world["hypotheses"] for world in rates):
+                row["sets"].append(kind)
+                row |= _summarise_sets(kind, rates)
         row["seconds"] = float(np.mean([result["seconds"] for result in results]))
         row["representation"] = results[0]["representation"]
         row["replaced"] = replaced
         row["exam"] = benchmark.name
         rows.append(row)
     return rows
+
+
+def _summarise_sets(kind: str, sets: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for key in ("dr", "fdr", "fdr_prefix", "hypotheses", "coherence"):
+        row[f"{kind}_{key}"], error = metrics.mean_and_error([rates[key] for rates in sets])
+        if key in ("dr", "fdr", "fdr_prefix"):
+            row[f"{kind}_{key}_se"] = error
+    return row

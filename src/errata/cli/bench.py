@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 
 import typer
 
 from ..bench import settings as slice_settings
 from ..bench import tables
-from ..bench.methods import expand
+from ..bench.methods import expand, searched_methods
 from ..bench.metrics import mean_and_error
 from ..bench.results import check_json, write_rows
 from ..core import InputError, require
@@ -18,6 +18,9 @@ from ..core.errors import unknown
 from ..report.progress_bars import progress_bar
 from ..workflow import check_methods
 from .common import Names, Sets, read_options
+
+if TYPE_CHECKING:
+    from ..bench.spotcheck import SpotCheckBenchmark
 
 RESULTS = Path("bench-results")
 READY = ("cifar10", "utkface", "scenes")
@@ -46,7 +49,16 @@ def spotcheck(
     configs: Annotated[int, typer.Option(help="Number of worlds, each with a model of its own.")] = 4,
     scale: Annotated[str, typer.Option(help="`small`, for two CPU cores, or `published`.")] = "small",
     size: Annotated[int | None, typer.Option(metavar="PX", help="Image size. Default: that of the scale.")] = None,
-    method: Methods = ["all"],
+    method: Annotated[
+        Names,
+        typer.Option(
+            help="NAME, NAME:PRESET or `all`; `audit`, the default audit; `audit:NAME+NAME`, an audit of these methods."
+        ),
+    ] = ["all"],
+    judged: Annotated[
+        str, typer.Option("--rows", help="`positive`: images with a square, as published; `both`: all of them.")
+    ] = "positive",
+    layer: Annotated[str, typer.Option(help="Search the model's `own` layer, or that of a `second` network.")] = "own",
     sets: Sets = [],
     device: Annotated[str, typer.Option(help="Where models are trained: cpu or cuda.")] = "cpu",
     jobs: Annotated[int, typer.Option(help="Processes that paint and judge.")] = 1,
@@ -55,15 +67,20 @@ def spotcheck(
     as_json: Json = None,
 ) -> None:
     """Models with planted blindspots: how many does each method find?"""
-    from ..bench.spotcheck import SpotCheckBenchmark, run
+    from ..bench.spotcheck import Layer, Rows, SpotCheckBenchmark, run
 
-    benchmark = SpotCheckBenchmark(scale, configs, seed, size, device, jobs)
-    methods = expand(method)
+    benchmark = SpotCheckBenchmark(
+        scale, configs, seed, size, device, jobs, layer == "second", cast(Rows, judged), cast(Layer, layer)
+    )
+    methods = expand(method, audits=True)
     options = read_options(methods, sets, [])
-    check_methods(methods, options, seed)
+    searched = searched_methods(methods)
+    if searched or options:
+        check_methods(searched, options, seed)
     check_json(as_json)
-    require("torch", "torch")
-    folder = output or RESULTS / f"spotcheck-{scale}-{benchmark.size}px-seed{seed}"
+    folder = output or RESULTS / _spotcheck_folder(benchmark)
+    if benchmark.missing(folder):
+        require("torch", "torch")
     with progress_bar() as progress:
         rows = run(benchmark, methods, folder, options=options, progress=progress)
     typer.echo(f"{benchmark.name}; {configs} worlds, {rows[0]['replaced']} replaced; seed {seed}")
@@ -71,25 +88,53 @@ def spotcheck(
     write_rows(as_json, rows)
 
 
+def _spotcheck_folder(benchmark: SpotCheckBenchmark) -> str:
+    """Return the name of the default folder: worlds with the layer of a second network stand apart."""
+    name = f"spotcheck-{benchmark.scale}-{benchmark.size}px-seed{benchmark.seed}"
+    if benchmark.foreign:
+        name += "-second"
+    return name
+
+
 def spotcheck_table(rows: Sequence[dict[str, Any]]) -> str:
-    """Return a markdown table: rates with their standard errors."""
-    lines = [
-        "| method | preset | DR | FDR | FDR, prefix | coherence | representation | seconds |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    """Return markdown: a table of the methods alone, one of the audits; rates with their standard errors."""
+    alone = [row for row in rows if "raw" in row["sets"]]
+    audits = [row for row in rows if "confirmed" in row["sets"]]
+    parts = []
+    if alone:
+        names = {"dr": "DR", "fdr": "FDR", "fdr_prefix": "FDR, prefix"}
+        columns = {f"{kind}_{key}": f"{kind}: {name}" for kind in ("raw", "screened") for key, name in names.items()}
+        parts.append(_spotcheck_part(alone, {"preset": "preset", **columns, "screened_coherence": "coherence"}))
+    if audits:
+        words = {"confirmed": "confirmed", "error_types": "error types"}
+        names = {"dr": "DR", "fdr": "FDR", "hypotheses": "number"}
+        columns = {f"{kind}_{key}": f"{words[kind]}: {name}" for kind in words for key, name in names.items()}
+        parts.append(_spotcheck_part(audits, columns))
+    return "\n\n".join(parts)
+
+
+def _spotcheck_part(rows: Sequence[dict[str, Any]], columns: Mapping[str, str]) -> str:
+    """Return a table of rows; columns: key of a row -> heading."""
+    headings = ["method", *columns.values(), "representation", "seconds"]
+    lines = [f"| {' | '.join(headings)} |", "|---" * len(headings) + "|"]
     for row in rows:
-        rates = [_rate(row, key) for key in ("dr", "fdr", "fdr_prefix")]
-        coherence = _number(row["coherence"])
-        cells = [row["method"], row["preset"], *rates, coherence, row["representation"], f"{row['seconds']:.1f}"]
+        name = row["method"]
+        if row["rows"] == "both":
+            name += ", both classes"
+        cells = [name, *(_cell(row, key) for key in columns), row["representation"], f"{row['seconds']:.1f}"]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
-def _rate(row: dict[str, Any], key: str) -> str:
-    rate = _number(row[key])
-    if row[key] is None or row[f"{key}_se"] is None:
-        return rate
-    return f"{rate} ({row[f'{key}_se']:.2f})"
+def _cell(row: dict[str, Any], key: str) -> str:
+    """Return a text as it is, a rate with its standard error, and a dash for what a row does not have."""
+    value = row.get(key)
+    if isinstance(value, str):
+        return value
+    error = row.get(f"{key}_se")
+    if value is None or error is None:
+        return _number(value)
+    return f"{_number(value)} ({error:.2f})"
 
 
 @app.command()
