@@ -31,7 +31,10 @@ def expand(methods: Sequence[str], audits: bool = False) -> list[str]:
         names = every + [name for name in names if audits and methods_of_audit(name) is not None]
     if not names:
         raise InputError("`--method` is empty; name at least one, or `all`")
-    for name in searched_methods(names) if audits else names:
+    searched = names
+    if audits:
+        searched = searched_methods(names)
+    for name in searched:
         check(name)
     return names
 
@@ -41,5 +44,7 @@ def searched_methods(names: Sequence[str]) -> list[str]:
     methods: dict[str, None] = {}
     for name in names:
         in_audit = methods_of_audit(name)
-        methods |= dict.fromkeys([name] if in_audit is None else in_audit)
+        if in_audit is None:
+            in_audit = [name]
+        methods |= dict.fromkeys(in_audit)
     return list(methods)
