@@ -61,6 +61,7 @@ SETTINGS = {
     "level": "Chance of a false confirmation that this run spends; `alpha` at the first look at these rows.",
     "crossfit": "Whether both halves were searched.",
     "tested": "Slices tested: the number that the p-values are corrected for.",
+    "softness": "What a hard prediction leaves to other classes, where a method reads `probs` without any; or null.",
     "trained_on_these_rows": "`no` where training rows were given and none of them is here, else `not known`.",
 }
 SLICE = {
@@ -430,8 +431,9 @@ def methods() -> str:
     lines += [
         "`errata audit --method NAME` runs a method, `NAME:as_published` as in its paper. `--set NAME.OPTION=VALUE` "
         "sets an option; in Python, `errata.audit(..., methods=[NAME], options={NAME: {OPTION: VALUE}})`. "
-        "`errata methods` prints this list. A preset is a set of options: an empty cell under `as_published` means that it does "
-        "not differ. Options named `advanced.KEY` are rarely set; in Python they are the mapping `advanced`.",
+        "`errata methods` prints this list. A preset is a set of options: an empty cell under `as_published` means "
+        "that it does not differ. Options named `advanced.KEY` are rarely set; in Python they are "
+        "the mapping `advanced`.",
         "",
     ]
     for entry in describe():

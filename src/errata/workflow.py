@@ -26,6 +26,7 @@ from .core.errors import unknown
 from .core.evaluation import INFLUENCE
 from .core.membership import OVERLAP, jaccard
 from .core.same_rows import count_same_rows
+from .core.soften import SOFTNESS
 from .core.split import discover_mask
 from .explain import draw_map, restore_explanation
 from .explain import explain as explain_audit
@@ -133,7 +134,8 @@ def audit(
     built = _build_slicers(methods, options, seed)
     discover = discover_mask(evaluation, settings.share)
     _check_split(evaluation, discover)
-    if any(getattr(slicer, "representation", None) == INFLUENCE for slicer in built.values()):
+    softness = _softness(evaluation, built)
+    if _reads_influence(built):
         evaluation, train = add_influence(evaluation, train, discover)
     searches = list(_searches(evaluation, built, discover, settings, crossfit))
     fits = _run_all(searches, train, seed, progress)
@@ -149,7 +151,10 @@ def audit(
         evaluation=evaluation,
         discover=discover,
         overall=tuple((task, trial.overall()) for task, trial in trials.items()),
-        settings=_settings_record(settings, methods, options, seed, crossfit, len(family), train),
+        settings={
+            **_settings_record(settings, methods, options, seed, crossfit, len(family), train),
+            "softness": softness,
+        },
         silence=_silence(trials, len(family)),
         slicers={key: slicer for fit in fits for key, slicer in fit.slicers.items()},
     )
@@ -170,7 +175,7 @@ def default_methods(evaluation: Evaluation) -> Sequence[str]:
     """Return the methods that found most, with least else, in the benchmarks, and can read this evaluation."""
     known = registry()
     views = dict(evaluation.tasks()).values()
-    able = all(_has(view, known[name].needs) for name in BEST for view in views)
+    able = all(view.task == "classification" and _has(view, known[name].needs) for name in BEST for view in views)
     if able:
         return list(BEST)
     return list(WITHOUT_LABELS)
@@ -305,6 +310,20 @@ def _option_of_another(method: str, methods: Sequence[str]) -> InputError:
 def options_of(method: str, options: Options) -> dict[str, Any]:
     """Return the options for a method, overridden by those for this preset of it."""
     return {**options.get(method.partition(":")[0], {}), **options.get(method, {})}
+
+
+def _reads_influence(slicers: Mapping[str, Slicer]) -> bool:
+    return any(getattr(slicer, "representation", None) == INFLUENCE for slicer in slicers.values())
+
+
+def _softness(evaluation: Evaluation, slicers: Mapping[str, Slicer]) -> float | None:
+    """Return what hard predictions were made soft by, where a method reads probabilities and there are none."""
+    if evaluation.probs is not None or evaluation.task not in ("classification", "multilabel"):
+        return None
+    makes_influence = _reads_influence(slicers) and INFLUENCE not in evaluation.representations
+    if makes_influence or any(getattr(slicer, "reads_probs", False) for slicer in slicers.values()):
+        return SOFTNESS
+    return None
 
 
 def _searches(

@@ -111,7 +111,7 @@ def test_new_rows_need_probabilities_but_no_labels():
     slicer = make("planespot", options={"advanced.stride": 22}).fit(ev)
     blind = Evaluation(probs=ev.probs, representations=ev.representations)
     np.testing.assert_array_equal(slicer.membership(blind), slicer.membership(ev))
-    with pytest.raises(MissingInput, match=r"planespot.*probs"):
+    with pytest.raises(MissingInput, match=r"planespot.*predictions"):
         slicer.membership(Evaluation(representations=ev.representations))
 
 

@@ -263,6 +263,8 @@ class Evaluation:
             binary["losses"] = _cross_entropy(probs, labels)
         if self.predictions is not None:
             binary["predictions"] = self.predictions[:, t].astype(np.int64)
+            if self.probs is None:
+                binary["losses"] = (binary["predictions"] != labels).astype(np.float64)
         return self._unchecked(binary)
 
     def _unchecked(self, changes: Mapping[str, Any]) -> Evaluation:

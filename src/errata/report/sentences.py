@@ -134,6 +134,17 @@ def approximation(slice_: Slice) -> str:
     )
 
 
+def hard_predictions(settings: Mapping[str, Any]) -> str:
+    """How hard predictions were read where a method asks for probabilities; nothing where they were not."""
+    softness = settings.get("softness")
+    if softness is None:
+        return ""
+    return (
+        f"Predictions are hard: read as {numbers.rate(1 - softness)} for the predicted class, the rest spread over the "
+        "others."
+    )
+
+
 def scope(slice_: Slice, evaluation: Evaluation) -> str:
     """What the search was limited to, by the names of classes."""
     words = scope_in_words(evaluation, slice_.rule.get("scope"))

@@ -48,6 +48,9 @@ def _notes(audit: Audit) -> list[str]:
             f"Run {run} on these held-out rows: stricter than the first, at level {audit.settings['level']:.3g} "
             f"instead of {audit.settings['alpha']:.3g}. New rows have no such cost."
         )
+    hard = sentences.hard_predictions(audit.settings)
+    if hard:
+        notes.append(hard)
     if audit.settings["trained_on_these_rows"] == "not known":
         notes.append(
             "Whether the model was trained on these rows is not known; if it was, its error rate here is too low."

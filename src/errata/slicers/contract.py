@@ -91,6 +91,8 @@ class BaseSlicer:
         A dataclass of the options that are rarely set; the constructor takes them as the mapping `advanced`.
     renamed
         Option of version 0.1 -> its name today; keys of `advanced` as `advanced.KEY`.
+    reads_probs
+        Whether probabilities are read: hard predictions are made soft where there are none.
     fitted_arrays
         Names of the arrays that `_fit` sets and `membership` reads.
     report_progress
@@ -105,6 +107,7 @@ class BaseSlicer:
     limits: ClassVar[Mapping[str, Interval]] = {"seed": SEED}
     advanced_type: ClassVar[type[Any] | None] = None
     renamed: ClassVar[Mapping[str, str]] = {}
+    reads_probs: ClassVar[bool] = False
     fitted_arrays: ClassVar[tuple[str, ...]] = ()
 
     report_progress: Progress = staticmethod(silent)

@@ -23,6 +23,7 @@ from scipy.special import expit, logit
 
 from ..core import Array, Evaluation
 from ..core.blocks import blocks
+from ..core.soften import class_probs
 from .contract import BaseSlicer, check_columns
 from .numerics import DIGITS, principal_components
 from .options import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, SHARE, Interval
@@ -72,6 +73,8 @@ class MultiaccuracyAdvanced:
 class Multiaccuracy(BaseSlicer):
     """Rows for which ridge regressions predict more errors than the model's own probabilities do.
 
+    Hard predictions are enough: without `probs` the predicted class counts as .9, and .1 is spread over the others.
+
     Parameters
     ----------
     slices
@@ -93,7 +96,8 @@ class Multiaccuracy(BaseSlicer):
     """
 
     name = "multiaccuracy"
-    needs = frozenset({"representations", "labels", "probs"})
+    needs = frozenset({"representations", "labels", "predictions"})
+    reads_probs = True
     presets: ClassVar = {
         "recommended": {},
         "as_published": {
@@ -174,7 +178,6 @@ class Multiaccuracy(BaseSlicer):
     # --- learning --------------------------------------------------------------------------------------------
 
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
-        assert evaluation.probs is not None
         assert evaluation.predictions is not None
         wrong = evaluation.predictions != evaluation.labels
         self._fit_features(np.asarray(self.matrix(evaluation), dtype=np.float64))
@@ -302,9 +305,8 @@ class Multiaccuracy(BaseSlicer):
 def _partitions(evaluation: Evaluation) -> tuple[dict[int, Array], Array]:
     """Rows of each predicted class and of all; (n,) probability of the predicted class."""
     predictions = evaluation.predictions
-    probs = evaluation.probs
+    probs = class_probs(evaluation, "method `multiaccuracy`")
     assert predictions is not None
-    assert probs is not None
     inside = {int(value): predictions == value for value in np.unique(predictions)}
     q = probs[np.arange(len(probs)), predictions].astype(np.float64)
     return {**inside, ALL: np.ones(len(probs), dtype=bool)}, q

@@ -20,6 +20,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from ..core import Array, Evaluation, InputError, State
 from ..core.blocks import blocks
+from ..core.soften import class_probs
 from .contract import BaseSlicer, check_columns
 from .numerics import DIGITS, LEAST_ROWS, Gaussians, likeliest, principal_components, unconverged
 from .options import AT_LEAST_ONE, NOT_NEGATIVE, Interval
@@ -69,6 +70,8 @@ class PlanespotAdvanced:
 class Planespot(BaseSlicer):
     """Groups of a Gaussian mixture on a plane of the representation beside the model's confidence.
 
+    Hard predictions are enough: without `probs` the predicted class counts as .9, and .1 is spread over the others.
+
     Parameters
     ----------
     reducer
@@ -90,7 +93,8 @@ class Planespot(BaseSlicer):
     """
 
     name = "planespot"
-    needs = frozenset({"representations", "labels", "probs"})
+    needs = frozenset({"representations", "labels", "predictions"})
+    reads_probs = True
     presets: ClassVar = {
         "recommended": {},
         "as_published": {
@@ -125,6 +129,7 @@ class Planespot(BaseSlicer):
         "means_",
         "precisions_",
         "kept_",
+        "classes_",
     )
 
     centre_: Array  # (d,)
@@ -138,6 +143,7 @@ class Planespot(BaseSlicer):
     precisions_: Array  # Cholesky factors: (components, axes + 1, axes + 1), or (components, axes + 1) for "diag"
     reducer_: Reducer  # only where it is the user's own
     kept_: Array  # (s,) components, the most important first
+    classes_: Array = np.array(0)  # () how many, which hard predictions of few rows do not show; 0: as these rows show
 
     def __init__(
         self,
@@ -169,8 +175,9 @@ class Planespot(BaseSlicer):
         return PlanespotAdvanced(**(self.advanced or {}))
 
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
-        assert evaluation.probs is not None
         assert evaluation.labels is not None
+        probs = class_probs(evaluation, "method `planespot`")
+        self.classes_ = np.array(probs.shape[1])
         X = np.asarray(self.matrix(evaluation), dtype=np.float64)
         self._fit_axes(X)
         self._fit_places((X - self.centre_) @ self.axes_)
@@ -182,7 +189,7 @@ class Planespot(BaseSlicer):
         self.log_weights_ = np.log(mixture.weights_)
         self.means_ = mixture.means_
         self.precisions_ = mixture.precisions_cholesky_
-        errors = 1 - evaluation.probs[np.arange(len(X)), evaluation.labels]
+        errors = 1 - probs[np.arange(len(X)), evaluation.labels]
         self.kept_ = np.argsort(-scores(self._weights(features), errors), kind="stable")[: self.slices]
         self.rules_ = tuple(
             {"kind": "component", "representation": self.representation_, "component": int(j)} for j in self.kept_
@@ -236,9 +243,7 @@ class Planespot(BaseSlicer):
     def _features(self, evaluation: Evaluation) -> Array:
         """(n, axes + 1) scaled plane and weighted probability."""
         plane = self._plane(self.matrix(evaluation))
-        evaluation.need(frozenset({"probs"}), "method `planespot`")
-        assert evaluation.probs is not None
-        probs = evaluation.probs
+        probs = class_probs(evaluation, "method `planespot`", int(self.classes_))
         p = probs[:, 1] if probs.shape[1] == 2 else probs.max(axis=1)
         return np.column_stack([(plane - self.low_) / self.width_, self.weight * p])
 

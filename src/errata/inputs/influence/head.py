@@ -15,6 +15,7 @@ import numpy as np
 
 from ...core import Array, Evaluation, InputError, Matrix, Progress, Source, State, silent
 from ...core.evaluation import INFLUENCE
+from ...core.soften import class_probs
 from .lanczos import Factor, factor, krylov
 
 # The embedding of a labelled row is its gradient: it reads the label, and beside a layer of the model the outcome.
@@ -246,8 +247,7 @@ def _curvature(evaluation: Evaluation) -> tuple[Callable[[Array], Array], int]:
 
 def _logit_probs(evaluation: Evaluation) -> Array:
     """(n, k) float32. Two classes are one logit: the second column of two says all, and influence is the same."""
-    evaluation.need(frozenset({"probs"}), INFLUENCE)
-    P = np.asarray(evaluation.probs, dtype=np.float32)
+    P = np.asarray(class_probs(evaluation, INFLUENCE), dtype=np.float32)
     if evaluation.task == "classification" and P.shape[1] == 2:
         return P[:, 1:]
     return P
@@ -280,4 +280,4 @@ def add_influence(
 
 def _has_outputs(evaluation: Evaluation, name: str) -> bool:
     """Whether the rows have the representation and the model's outputs, which the curvature needs."""
-    return name in evaluation.representations and (evaluation.probs is not None or evaluation.task == "regression")
+    return name in evaluation.representations and evaluation.predictions is not None

@@ -16,7 +16,7 @@ from ..slice_lines import methods_of, order_labels, slice_lines
 from ..static_files import Script
 
 MAX_CONFIRMED = 5  # confirmed slices before the fold
-NAMED_SETTINGS = ("version", "methods", "seed")  # that have a line of their own
+NAMED_SETTINGS = ("version", "methods", "seed", "softness")  # that have a line of their own
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,9 @@ def provenance(audit: Audit) -> list[tuple[str, str, bool]]:
         ("Split", f"{numbers.count(searched)} search rows, {numbers.count(held_out)} held-out rows{seed}", False),
         ("Errata", str(settings.get("version", "version not recorded")), False),
     ]
+    hard = sentences.hard_predictions(settings)
+    if hard:
+        lines.append(("Predictions", hard, False))
     others = [(key, value) for key, value in settings.items() if key not in NAMED_SETTINGS]
     return lines + [(key, json.dumps(value, default=str, ensure_ascii=False), True) for key, value in others]
 

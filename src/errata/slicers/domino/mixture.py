@@ -100,12 +100,14 @@ class DominoMixture:
 
     def outcome(self, labels: Array, probs: Array, weights: Weights) -> Array:
         """(b, s) g log p_s[y] + h a(q, p^_s)."""
-        by_label = weights.label * np.log(np.maximum(self.labels, LEAST)).T
+        seen = self.labels.shape[1]
+        unseen = np.full((len(self.labels), 1), LEAST)  # of new rows, a class that the rows of the fit did not show
+        by_label = weights.label * np.log(np.maximum(np.hstack([self.labels, unseen]), LEAST)).T
         if weights.agreement == "inner":
             agreement = weights.prediction * np.log(probs @ self.predictions.T + LEAST)
         else:
             agreement = probs @ (weights.prediction * np.log(np.maximum(self.predictions, LEAST)).T)
-        agreement += by_label[labels]
+        agreement += by_label[np.minimum(labels, seen)]
         return agreement
 
 

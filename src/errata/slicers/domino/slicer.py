@@ -28,6 +28,7 @@ from sklearn.cluster import KMeans
 
 from ...core import Array, Evaluation, Matrix
 from ...core.blocks import blocks
+from ...core.soften import class_probs
 from ..contract import BaseSlicer, check_columns
 from ..numerics import LEAST_ROWS, unconverged
 from ..options import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, Interval
@@ -84,6 +85,8 @@ class DominoAdvanced:
 class Domino(BaseSlicer):
     """Components of a mixture over embedding, label and prediction, the most erroneous first.
 
+    Hard predictions are enough: without `probs` the predicted class counts as .9, and .1 is spread over the others.
+
     Parameters
     ----------
     components
@@ -105,7 +108,8 @@ class Domino(BaseSlicer):
     """
 
     name = "domino"
-    needs = frozenset({"representations", "labels", "probs"})
+    needs = frozenset({"representations", "labels", "predictions"})
+    reads_probs = True
     presets: ClassVar = {
         "recommended": {},
         "as_published": {
@@ -213,14 +217,14 @@ class Domino(BaseSlicer):
 
     def _rows(self, evaluation: Evaluation) -> MixtureRows:
         assert evaluation.labels is not None
-        assert evaluation.probs is not None
+        probs = class_probs(evaluation, "method `domino`")
         X = self.matrix(evaluation)
         self.centre_, self.axes_ = principal_axes(X, self.axes, self._rare.axes_rows)
         precision = np.float32 if X.dtype.itemsize <= 4 else np.float64
         Z = np.empty((len(X), self.axes_.shape[1]), dtype=precision)
         for where, block in blocks(X):
             Z[where] = (block - self.centre_) @ self.axes_
-        return MixtureRows(Z, evaluation.labels, np.maximum(evaluation.probs, 0))
+        return MixtureRows(Z, evaluation.labels, np.maximum(probs, 0))
 
     def _weights(self) -> Weights:
         return Weights(self.label_weight, self.prediction_weight, self._rare.agreement)
@@ -266,21 +270,20 @@ class Domino(BaseSlicer):
         check_columns(X, len(self.centre_), "method `domino`")
         full = self._rare.posterior == "full"
         if full:
-            evaluation.need(frozenset({"labels", "probs"}), "method `domino` with `posterior=full`")
+            evaluation.need(frozenset({"labels", "predictions"}), "method `domino` with `posterior=full`")
+            probs = class_probs(evaluation, "method `domino` with `posterior=full`", self.labels_.shape[1])
         mixture = DominoMixture(self.log_weights_, self.means_, self.variances_, self.labels_, self.predictions_)
         posterior = np.empty((len(X), len(self.log_weights_)))
         for where, block in blocks(X):
             density = mixture.embedding(with_squares((block - self.centre_) @ self.axes_))
             if full:
-                density += self._outcome(mixture, evaluation, where)
+                density += self._outcome(mixture, evaluation, where, probs[where])
             posterior[where] = normalise(density)[0]
         return np.minimum(posterior, 1.0)
 
-    def _outcome(self, mixture: DominoMixture, evaluation: Evaluation, where: slice) -> Array:
+    def _outcome(self, mixture: DominoMixture, evaluation: Evaluation, where: slice, probs: Array) -> Array:
         assert evaluation.labels is not None
-        assert evaluation.probs is not None
-        probs = np.maximum(evaluation.probs[where].astype(np.float64), 0)
-        return mixture.outcome(evaluation.labels[where], probs, self._weights())
+        return mixture.outcome(evaluation.labels[where], np.maximum(probs.astype(np.float64), 0), self._weights())
 
 
 def _profile(evaluation: Evaluation, shares: Array) -> dict[str, float]:
