@@ -8,6 +8,29 @@ from ..core import InputError
 from ..slicers import check, registry
 
 AUDIT = "audit"  # not a method: an audit as a user runs it, of the default methods or of those named behind it
+DEFAULT = "default"  # where every row is an audit: that of a user who names no method
+
+
+def expand_audits(methods: Sequence[str]) -> list[str]:
+    """As `expand`, for benchmarks of audits: `default` is a name too, and `gmm+domino` is an audit by both.
+
+    methods: names, or lists of names separated by commas.
+    """
+    names = [name for part in methods for name in part.split(",") if name]
+    if "all" in names:
+        named = [name for name in names if name != "all"]
+        names = [*named, *expand(["all"])]
+    if not names:
+        raise InputError("`--method` is empty; name at least one, `default` or `all`")
+    for name in audited_methods(names):
+        check(name)
+    return list(dict.fromkeys(names))
+
+
+def audited_methods(names: Sequence[str]) -> list[str]:
+    """The methods that names of `expand_audits` name, each once; none for `default`."""
+    parts = [method for name in names if name != DEFAULT for method in name.split("+") if method]
+    return list(dict.fromkeys(parts))
 
 
 def methods_of_audit(name: str) -> list[str] | None:

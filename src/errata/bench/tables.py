@@ -108,7 +108,7 @@ def cifar10(
     cache: Path | None = None,
 ) -> Table:
     """Animal or vehicle? Attributes: the ten classes, and three properties of the pixels that cross the target."""
-    frame = _sampled(_parquet(folder, "cifar10.parquet"), rows, seed)
+    frame = sample_rows(read_parquet(folder, "cifar10.parquet"), rows, seed)
     images = _cached(cache, f"cifar10-{len(frame)}-{seed}-images", lambda: decoded(frame["image"]))
     names, fine = np.unique(frame["label"].to_numpy(str), return_inverse=True)
     rest, features = _encode(images, fine, seed, cache, f"cifar10-{len(frame)}-{seed}")
@@ -123,7 +123,7 @@ def cifar10(
 
 def utkface(folder: Path | None = None, *, rows: int | None = None, seed: int = 0, cache: Path | None = None) -> Table:
     """A woman or a man? Attributes: bands of age and groups of race, as the data set names them."""
-    frame = _sampled(_parquet(folder, "utkface64.parquet"), rows, seed)
+    frame = sample_rows(read_parquet(folder, "utkface64.parquet"), rows, seed)
     images = _cached(cache, f"utkface-{len(frame)}-{seed}-images", lambda: decoded(frame["image"]))
     band = np.digitize(frame["age"].to_numpy(), AGES[1:-1])
     races, race = np.unique(frame["race"].to_numpy(str), return_inverse=True)
@@ -228,7 +228,8 @@ def _train_logistic(X: Array, rows: Array, labels: Array, wanted: Array, *, C: f
     return model.predict_proba(scaled)[:, 1], scaled
 
 
-def _parquet(folder: Path | None, file: str) -> DataFrame:
+def read_parquet(folder: Path | None, file: str) -> DataFrame:
+    """A file of the data folder; InputError where it is not there."""
     import pandas as pd
 
     path = (folder or data_folder()) / file
@@ -237,7 +238,7 @@ def _parquet(folder: Path | None, file: str) -> DataFrame:
     return pd.read_parquet(path)
 
 
-def _sampled(frame: DataFrame, rows: int | None, seed: int) -> DataFrame:
+def sample_rows(frame: DataFrame, rows: int | None, seed: int) -> DataFrame:
     """So many rows, in random order, so that the first of them are like the rest."""
     order = np.random.default_rng(seed).permutation(len(frame))[:rows]
     return frame.iloc[order].reset_index(drop=True)

@@ -1,4 +1,4 @@
-"""`errata bench spotcheck` and `errata bench settings`: the benchmarks as commands."""
+"""`errata bench`: the benchmarks as commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from ..bench import settings as slice_settings
 from ..bench import tables
-from ..bench.methods import expand, searched_methods
+from ..bench.methods import DEFAULT, audited_methods, expand, expand_audits, searched_methods
 from ..bench.metrics import mean_and_error
 from ..bench.results import check_json, write_rows
 from ..core import InputError, require
@@ -35,6 +35,10 @@ STRENGTHS = {"rare": (0.05, 0.1), "correlation": (0.6, 0.8), "noisy": (0.3, 0.4)
 
 Positive = Literal["animal", "vehicle"]
 Methods = Annotated[Names, typer.Option(help="NAME, NAME:PRESET or `all`; repeat, or separate by commas.")]
+Audits = Annotated[
+    Names,
+    typer.Option(help="`default`, NAME, NAME:PRESET, several joined by +, or `all`; repeat, or separate by commas."),
+]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same table.")]
 Output = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="DIR", help="Folder of the run; an earlier run is resumed.")
@@ -312,3 +316,69 @@ def _gain(rows: list[dict[str, Any]], baseline: list[dict[str, Any] | None]) -> 
 
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
+
+
+@app.command()
+def captured(
+    data: Annotated[
+        Names, typer.Option(help="Tables: utkface-gender, cifar10, sst2, adult, ..., `tuning` or `all`.")
+    ] = ["all"],
+    method: Audits = [DEFAULT],
+    sets: Sets = [],
+    seed: Seed = 0,
+    output: Output = None,
+    as_json: Json = None,
+) -> None:
+    """Real models on real data: what share of their errors do confirmed slices hold?"""
+    from ..bench.captured import run
+    from ..bench.real_models import expand_tables
+
+    names = expand_tables(data)
+    methods = expand_audits(method)
+    options = _audit_options(methods, sets, seed)
+    check_json(as_json)
+    folder = output or RESULTS / f"models-seed{seed}"
+    with progress_bar() as progress:
+        rows = run(names, methods, folder, seed=seed, options=options, progress=progress)
+    typer.echo(f"Hard predictions of real models; seed {seed}")
+    typer.echo(captured_table(rows))
+    write_rows(as_json, rows)
+
+
+def _audit_options(methods: Sequence[str], sets: Sequence[str], seed: int) -> dict[str, Any]:
+    """Return the options of the methods that are named; the default audit takes none."""
+    named = audited_methods(methods)
+    options = read_options(named, sets, [])
+    if named:
+        check_methods(named, options, seed)
+    elif options:
+        raise InputError(f"`--set {sets[0]}` is for a method that is not run; name it with `--method`")
+    return options
+
+
+def captured_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return one line an audit: what its confirmed slices hold, beside the ceiling at its share and the plain tree."""
+    lines = [
+        "| data | representation | n | error | method | slices | rows | captured | ceiling there | captured / ceiling "
+        "| tree: rows | captured | ceiling at 10, 20, 30% (fitted within) | seconds |",
+        "|---" * 14 + "|",
+    ]
+    for row in rows:
+        ceilings = ", ".join(_number(row[f"ceiling_{share}"]) for share in (10, 20, 30))
+        cells = [row["table"], row["kind"], f"{row['n']:,}", _number(row["error_rate"]), row["method"]]
+        cells += _captured_cells(row)
+        cells += [_number(row["tree_share"]), _number(row["tree_captured"]), f"{ceilings} ({row['ceiling_scope']})"]
+        cells.append(_number(row.get("seconds")))
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _captured_cells(row: dict[str, Any]) -> list[str]:
+    """Return slices, rows, captured, ceiling and their ratio; a method that cannot run says why."""
+    if row["note"]:
+        return [row["note"], "–", "–", "–", "–"]
+    ratio = None
+    if row["ceiling"] > 0:
+        ratio = row["captured"] / row["ceiling"]
+    numbers = [row["share"], row["captured"], row["ceiling"], ratio]
+    return [str(row["slices"]), *map(_number, numbers)]
