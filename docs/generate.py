@@ -59,6 +59,7 @@ SETTINGS = {
     "options": "Options given for each method.",
     "seed": "Of the search; it never moves the split.",
     "level": "Chance of a false confirmation that this run spends; `alpha` at the first look at these rows.",
+    "within": "Where was searched: within each `label` or `prediction`, `none`, or `auto` for each method's own way.",
     "crossfit": "Whether both halves were searched.",
     "tested": "Slices tested: the number that the p-values are corrected for.",
     "softness": "What a hard prediction leaves to other classes, where a method reads `probs` without any; or null.",

@@ -33,7 +33,7 @@ from .explain import explain as explain_audit
 from .inputs import read
 from .inputs.influence import add_influence
 from .report import to_html
-from .slicers import Approximation, Slicer, check, knows_outcome, make, registry, restore
+from .slicers import Approximation, Slicer, check, knows_outcome, make, registry, restore, search_within
 from .slicers.gmm import Gmm
 from .slicers.options import SEED
 from .version import __version__
@@ -74,6 +74,7 @@ def audit(
     options: Options | None = None,
     seed: int = 0,
     settings: Settings | None = None,
+    within: str = "auto",
     crossfit: bool = False,
     train: Evaluation | None = None,
     texts: Captions | None = None,
@@ -95,6 +96,9 @@ def audit(
         Seed of the search. The split depends on the row ids alone.
     settings : Settings, optional
         How strict the confirmation is.
+    within : str
+        Search within each `label` or each `prediction`, small classes pooled, or among all rows at once, `none`.
+        Default: `auto`, each method's own way.
     crossfit : bool
         Also search the held-out rows and test on the search rows, all in one family of tests.
     train : Evaluation, optional
@@ -131,7 +135,7 @@ def audit(
     _check_rows(evaluation, train, texts)
     if methods is None:
         methods = default_methods(evaluation)
-    built = _build_slicers(methods, options, seed)
+    built = _build_slicers(methods, options, seed, within)
     discover = discover_mask(evaluation, settings.share)
     _check_split(evaluation, discover)
     softness = _softness(evaluation, built)
@@ -153,6 +157,7 @@ def audit(
         overall=tuple((task, trial.overall()) for task, trial in trials.items()),
         settings={
             **_settings_record(settings, methods, options, seed, crossfit, len(family), train),
+            "within": within,
             "softness": softness,
         },
         silence=_silence(trials, len(family)),
@@ -267,17 +272,22 @@ def _check_split(evaluation: Evaluation, discover: Array) -> None:
         raise InputError(f"the rows cannot be split in two: one {kind} holds nearly all of them; give smaller `groups`")
 
 
-def check_methods(methods: Sequence[str], options: Options, seed: int = 0) -> None:
+def check_methods(methods: Sequence[str], options: Options, seed: int = 0, within: str = "auto") -> None:
     """Raise InputError unless all names, presets and options are known: worth knowing before an hour of reading."""
     _check_names(methods, options, seed)
     for method in methods:
         check(method, seed=seed, options=options_of(method, options))
+    _build_slicers(methods, options, seed, within)
 
 
-def _build_slicers(methods: Sequence[str], options: Options, seed: int) -> dict[str, Slicer]:
+def _build_slicers(methods: Sequence[str], options: Options, seed: int, within: str) -> dict[str, Slicer]:
     """Return a slicer, not fitted yet, for each method."""
     _check_names(methods, options, seed)
-    return {method: make(method, seed=seed, options=options_of(method, options)) for method in methods}
+    slicers = {}
+    for method in methods:
+        own = options_of(method, options)
+        slicers[method] = search_within(make(method, seed=seed, options=own), within, own)
+    return slicers
 
 
 def _check_names(methods: Sequence[str], options: Options, seed: int) -> None:

@@ -34,6 +34,9 @@ def audit(
         float | None, typer.Option(help="Margin that a slice must beat. Default: half the error rate, at most 0.05.")
     ] = None,
     tolerance: Annotated[float | None, typer.Option(help="Loss that is bad, where there are no errors.")] = None,
+    within: Annotated[
+        str, typer.Option(metavar="SCOPE", help="Search within each label or prediction, or none.")
+    ] = "auto",
     crossfit: Annotated[
         bool, typer.Option("--crossfit", help="Search both halves; for fewer than 5,000 rows.")
     ] = False,
@@ -54,7 +57,7 @@ def audit(
     methods = [name for names in method for name in names.split(",") if name]
     if method:
         # Before the file is read, which can take an hour.
-        workflow.check_methods(methods, read_options(methods, sets, representation), seed)
+        workflow.check_methods(methods, read_options(methods, sets, representation), seed, within)
     evaluation = read(source, metadata=metadata, foreign=foreign)
     methods = methods or list(workflow.default_methods(evaluation))
     runs = store.earlier_audits(evaluation.fingerprint, after, output)
@@ -66,6 +69,7 @@ def audit(
             options=read_options(methods, sets, representation),
             seed=seed,
             settings=Settings(alpha=alpha, delta=delta, tolerance=tolerance, run=1 + len(runs)),
+            within=within,
             crossfit=crossfit,
             train=training_rows,
             texts=captions,

@@ -24,6 +24,7 @@ from .multiaccuracy import Multiaccuracy
 from .options import list_options
 from .planespot import Planespot
 from .spotlight.slicer import Spotlight
+from .within import Within, search_within
 
 METHODS = (
     Spotlight,
@@ -107,7 +108,8 @@ def _describe(name: str, cls: Any) -> dict[str, Any]:
 
 def restore(state: State) -> Any:
     """A fitted slicer, or approximation, from its saved state; audits of version 0.1 call it a stand-in."""
-    known = {**registry(), Approximation.name: Approximation, "stand-in": Approximation}
+    others = {Approximation.name: Approximation, "stand-in": Approximation, Within.name: Within}
+    known = {**registry(), **others}
     if state.name not in known:
         raise unknown("method", state.name, known)
     return known[state.name].from_state(state)
@@ -118,6 +120,7 @@ __all__ = [
     "Approximation",
     "BaseSlicer",
     "Slicer",
+    "Within",
     "check",
     "clone",
     "describe",
@@ -125,4 +128,5 @@ __all__ = [
     "make",
     "registry",
     "restore",
+    "search_within",
 ]

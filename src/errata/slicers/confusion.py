@@ -10,6 +10,8 @@ from ..core import Array, Evaluation
 from .contract import BaseSlicer
 from .options import AT_LEAST_ONE
 
+CELLS = "its cells lie within a label and a prediction already; leave it out"
+
 
 class Confusion(BaseSlicer):
     """One slice for each of the most frequent pairs (true class, another predicted class).
@@ -24,6 +26,7 @@ class Confusion(BaseSlicer):
 
     name = "confusion"
     needs = frozenset({"labels", "predictions"})
+    refused_scopes: ClassVar = {"label": CELLS, "prediction": CELLS}
     limits: ClassVar = {"slices": AT_LEAST_ONE}
     renamed: ClassVar = {"count": "slices"}
     fitted_arrays: ClassVar[tuple[str, ...]] = ("pairs_",)

@@ -91,6 +91,10 @@ class BaseSlicer:
         A dataclass of the options that are rarely set; the constructor takes them as the mapping `advanced`.
     renamed
         Option of version 0.1 -> its name today; keys of `advanced` as `advanced.KEY`.
+    own_scopes
+        "none", "label" or "prediction" -> the options by which the method searches there itself; others wrap it.
+    refused_scopes
+        Those that make no sense, each with the reason.
     reads_probs
         Whether probabilities are read: hard predictions are made soft where there are none.
     fitted_arrays
@@ -107,6 +111,8 @@ class BaseSlicer:
     limits: ClassVar[Mapping[str, Interval]] = {"seed": SEED}
     advanced_type: ClassVar[type[Any] | None] = None
     renamed: ClassVar[Mapping[str, str]] = {}
+    own_scopes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    refused_scopes: ClassVar[Mapping[str, str]] = {}
     reads_probs: ClassVar[bool] = False
     fitted_arrays: ClassVar[tuple[str, ...]] = ()
 

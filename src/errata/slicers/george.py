@@ -121,6 +121,7 @@ class George(BaseSlicer):
 
     name = "george"
     needs = frozenset({"representations", "labels", "losses"})
+    own_scopes: ClassVar = {"none": {"scope": "all"}, "label": {"scope": "label"}}
     presets: ClassVar = {
         "recommended": {},
         "as_published": {

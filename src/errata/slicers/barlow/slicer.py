@@ -98,6 +98,7 @@ class Barlow(BaseSlicer):
 
     name = "barlow"
     needs = frozenset({"representations", "labels", "predictions"})
+    own_scopes: ClassVar = {"none": {"scope": ALL}, "label": {"scope": LABEL}, "prediction": {"scope": PREDICTION}}
     presets: ClassVar = {
         "recommended": {},
         "as_published": {"advanced": {"information": "neighbours", "balanced": True, "min_rows": 1}},

@@ -137,6 +137,8 @@ class Directions(BaseSlicer):
 
     name = "directions"
     needs = frozenset({"representations", "labels", "predictions"})
+    own_scopes: ClassVar = {"label": {"scope": "label"}, "prediction": {"scope": "prediction"}}
+    refused_scopes: ClassVar = {"none": "a direction is one of a class; ask for `label` or `prediction`"}
     presets: ClassVar = {
         "recommended": {},
         "as_published": {
