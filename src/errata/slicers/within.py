@@ -166,8 +166,9 @@ def _offer(i: int, part: Slicer, rows: Evaluation) -> list[ScopedSlice]:
     bad = rows.losses if rows.errors is None else rows.errors
     outcome = np.asarray(bad, dtype=np.float64)
     beyond = (outcome - outcome.mean()) @ hard / np.sqrt(np.maximum(hard.sum(axis=0), 1))
-    signs = [-1 if rule.get("side") == "easy" else 1 for rule in part.rules_]
-    return [ScopedSlice(i, j, sign * float(beyond[j])) for j, sign in enumerate(signs)]
+    easy = np.array([rule.get("side") == "easy" for rule in part.rules_], dtype=bool)
+    excess = np.where(easy, -beyond, beyond)
+    return [ScopedSlice(i, j, float(value)) for j, value in enumerate(excess)]
 
 
 def search_within(slicer: Slicer, within: str, options: Mapping[str, Any]) -> Slicer:
