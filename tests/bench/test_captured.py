@@ -13,7 +13,7 @@ from errata.bench.methods import audited_methods, expand_audits
 from errata.bench.real_models import FOREIGN, OWN, AuditedModel, expand_tables, read_model, write_model
 from errata.bench.tables import data_folder
 from errata.cli import app as cli
-from errata.core import InputError
+from errata.core import InputError, MissingInput
 from errata.core.split import discover_mask
 from errata.workflow import audit
 
@@ -166,9 +166,21 @@ def test_models_and_bounds_are_stored_and_audits_run_again(trained, tmp_path, mo
         captured.run(["one"], ["gmm"], tmp_path, seed=4)
 
 
-def test_a_method_that_cannot_read_the_rows_says_so(trained, tmp_path):
-    [row, _] = captured.run(["one"], ["infembed"], tmp_path)
-    assert "needs" in row["note"]
+@pytest.fixture
+def unable(monkeypatch):
+    """Rows that `barlow` cannot read."""
+
+    def audit_or_raise(evaluation, **settings):
+        if settings["methods"] == ["barlow"]:
+            raise MissingInput("barlow needs `probs`")
+        return audit(evaluation, **settings)
+
+    monkeypatch.setattr(captured, "audit", audit_or_raise)
+
+
+def test_a_method_that_cannot_read_the_rows_says_so(trained, unable, tmp_path):
+    [row, _] = captured.run(["one"], ["barlow"], tmp_path)
+    assert row["note"] == "barlow needs `probs`"
     assert row["table"] == "one"
 
 
@@ -237,16 +249,17 @@ def bench(monkeypatch, capsys):
     return run
 
 
-def test_the_command_prints_a_table_and_writes_its_rows(trained, tmp_path, bench):
-    words = ("--data", "one", "--method", "gmm,infembed", "-o", tmp_path / "run", "--json", tmp_path / "rows.json")
+def test_the_command_prints_a_table_and_writes_its_rows(trained, unable, tmp_path, bench):
+    words = ("--data", "one", "--method", "gmm,barlow", "-o", tmp_path / "run", "--json", tmp_path / "rows.json")
     code, out, err = bench(*words)
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[1].startswith("| data | representation |")
     assert len({line.count("|") for line in lines[1:]}) == 1
     assert "| one | foreign | 2,000 |" in out
+    assert "| barlow | barlow needs `probs` |" in out
     rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
-    assert [row["method"] for row in rows] == ["gmm", "infembed", "gmm", "infembed"]
+    assert [row["method"] for row in rows] == ["gmm", "barlow", "gmm", "barlow"]
 
 
 def test_the_command_refuses_before_it_trains(trained, tmp_path, bench):

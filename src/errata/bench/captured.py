@@ -21,7 +21,6 @@ from ..workflow import audit, options_of
 from .bounds import Bounds, measure_bounds, read_bounds, write_bounds
 from .methods import audited_methods
 from .real_models import model_path, prepare, read_model
-from .results import check_same_benchmark
 
 
 @dataclass(frozen=True)
@@ -79,8 +78,6 @@ def run(
 
     Models, ceilings and floors are stored in the folder and used again; audits always run, since they are what changes.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    check_same_benchmark(folder / "benchmark.json", f'{{"benchmark": "real models", "seed": {seed}}}')
     prepare(names, seed, folder, lambda stage, share: progress(stage, share / 2))
     cases = [(name, kind) for name in names for kind in read_model(model_path(folder, name)).representations]
     rows = []

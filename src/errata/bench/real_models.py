@@ -19,7 +19,7 @@ import numpy as np
 from ..core import Array, Evaluation, Progress, Source, require, silent
 from ..core.errors import unknown
 from . import tables
-from .results import write_npz
+from .results import check_same_benchmark, write_npz
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -81,8 +81,9 @@ class AuditedModel:
 
 
 def prepare(names: Sequence[str], seed: int, folder: Path, progress: Progress = silent) -> None:
-    """Train the models that the folder does not have yet, and store what they did."""
+    """Train the models that the folder does not have yet, and store what they did; a folder is of one seed."""
     folder.mkdir(parents=True, exist_ok=True)
+    check_same_benchmark(folder / "benchmark.json", json.dumps({"benchmark": "real models", "seed": seed}))
     for i, name in enumerate(names):
         path = model_path(folder, name)
         if not path.exists():

@@ -12,6 +12,12 @@ from ..bench import settings as slice_settings
 from ..bench import tables
 from ..bench.methods import DEFAULT, audited_methods, expand, expand_audits, searched_methods
 from ..bench.metrics import mean_and_error
+from ..bench.planted import ALL_KINDS as PLANTED_KINDS
+from ..bench.planted import GAPS as PLANTED_GAPS
+from ..bench.planted import MANY, REPEATS
+from ..bench.planted import ROWS as PLANTED_ROWS
+from ..bench.planted import SIZES as PLANTED_SIZES
+from ..bench.real_models import TABLES, expand_tables
 from ..bench.results import check_json, write_rows
 from ..core import InputError, require
 from ..core.errors import unknown
@@ -39,6 +45,7 @@ Audits = Annotated[
     Names,
     typer.Option(help="`default`, NAME, NAME:PRESET, several joined by +, or `all`; repeat, or separate by commas."),
 ]
+Tables = Annotated[Names, typer.Option(help=f"{', '.join(TABLES)}, `tuning` or `all`; repeat, or separate by commas.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same table.")]
 Output = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="DIR", help="Folder of the run; an earlier run is resumed.")
@@ -172,7 +179,7 @@ def settings(
     as_json: Json = None,
 ) -> None:
     """Models that fail on a known slice of a table: how high does each method rank its rows?"""
-    kinds = _kinds(kind)
+    kinds = _kinds("kind of setting", kind, tuple(STRENGTHS))
     methods = expand(method)
     options = read_options(methods, sets, [])
     check_methods(methods, options, seed)
@@ -198,11 +205,11 @@ def settings(
     write_rows(as_json, results)
 
 
-def _kinds(texts: Sequence[str]) -> list[str]:
+def _kinds(what: str, texts: Sequence[str], known: Sequence[str]) -> list[str]:
     names = [name for text in texts for name in text.split(",") if name]
     if not names:
-        raise InputError(f"`--kind` is empty; name at least one of {', '.join(STRENGTHS)}")
-    return [_one_of("kind of setting", name, STRENGTHS) for name in dict.fromkeys(names)]
+        raise InputError(f"`--kind` is empty; name at least one of {', '.join(known)}")
+    return [_one_of(what, name, known) for name in dict.fromkeys(names)]
 
 
 def _check_numbers(numbers: Mapping[str, int | None]) -> None:
@@ -320,9 +327,7 @@ def _number(value: float | None) -> str:
 
 @app.command()
 def captured(
-    data: Annotated[
-        Names, typer.Option(help="Tables: utkface-gender, cifar10, sst2, adult, ..., `tuning` or `all`.")
-    ] = ["all"],
+    data: Tables = ["all"],
     method: Audits = [DEFAULT],
     sets: Sets = [],
     seed: Seed = 0,
@@ -331,7 +336,6 @@ def captured(
 ) -> None:
     """Real models on real data: what share of their errors do confirmed slices hold?"""
     from ..bench.captured import run
-    from ..bench.real_models import expand_tables
 
     names = expand_tables(data)
     methods = expand_audits(method)
@@ -382,3 +386,77 @@ def _captured_cells(row: dict[str, Any]) -> list[str]:
         ratio = row["captured"] / row["ceiling"]
     numbers = [row["share"], row["captured"], row["ceiling"], ratio]
     return [str(row["slices"]), *map(_number, numbers)]
+
+
+@app.command()
+def planted(
+    data: Tables = ["all"],
+    kind: Annotated[
+        Names, typer.Option(help="metadata, class, neighbourhood, many; repeat, or separate by commas.")
+    ] = [*PLANTED_KINDS],
+    method: Audits = [DEFAULT],
+    sets: Sets = [],
+    n: Annotated[list[int], typer.Option(help="Rows of a trial; repeat.")] = [*PLANTED_ROWS],
+    size: Annotated[list[float], typer.Option(help="The group's share of them; repeat.")] = [*PLANTED_SIZES],
+    gap: Annotated[list[float], typer.Option(help="What is added to its error rate; repeat.")] = [*PLANTED_GAPS],
+    repeats: Annotated[int, typer.Option(help="Trials of each combination, on tables in turn.")] = REPEATS,
+    many_rows: Annotated[int, typer.Option(help="Rows of `many`.")] = 100_000,
+    seed: Seed = 0,
+    output: Output = None,
+    as_json: Json = None,
+) -> None:
+    """Errors planted in groups of real rows: which of them does an audit find?"""
+    from ..bench.many import check_rows, judge_many
+    from ..bench.planted import PlantedBenchmark, run, summarise
+
+    names = expand_tables(data)
+    kinds = _kinds("kind of group", kind, PLANTED_KINDS)
+    methods = expand_audits(method)
+    options = _audit_options(methods, sets, seed)
+    check_json(as_json)
+    folder = output or RESULTS / f"models-seed{seed}"
+    rows: list[dict[str, Any]] = []
+    real = [name for name in kinds if name != MANY]
+    benchmark = PlantedBenchmark(real, n, size, gap, repeats, seed)
+    check_rows(many_rows)
+    if real:
+        with progress_bar() as progress:
+            rows += run(benchmark, names, methods, folder, options=options, progress=progress)
+        typer.echo(f"Groups of real rows with planted errors; seed {seed}")
+        typer.echo(planted_table(summarise(rows)))
+    if MANY in kinds:
+        many = [judge_many(many_rows, name, seed, options) for name in methods]
+        typer.echo(many_table(many))
+        rows += many
+    write_rows(as_json, rows)
+
+
+def planted_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return one line a method, kind, number of rows, size and gap."""
+    lines = [
+        "| method | groups by | n | size | gap | trials | given | found | precision | recall | seconds |",
+        "|---" * 11 + "|",
+    ]
+    for row in rows:
+        setting = [row["method"], row["kind"], f"{row['n']:,}", _number(row["size"]), _number(row["gap"])]
+        numbers = [_number(row["given"]), _cell(row, "found")]
+        numbers += [_number(row[key]) for key in ("precision", "recall", "seconds")]
+        lines.append("| " + " | ".join([*setting, str(row["trials"]), *numbers]) + " |")
+    return "\n".join(lines)
+
+
+def many_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return one line a method: how many of the bad groups among two hundred it finds."""
+    lines = [
+        "| method | n | bad groups found | precision | recall | confirmed slices | seconds | memory / X |",
+        "|---" * 8 + "|",
+    ]
+    for row in rows:
+        cells = [row["method"], f"{row['n']:,}"]
+        if row["note"]:
+            cells += [row["note"], *["–"] * 5]
+        else:
+            cells += [f"{row['found']} of {row['groups']}", _number(row["precision"]), _number(row["recall"])]
+            cells += [str(row["slices"]), _number(row["seconds"]), _number(row["memory"])]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
