@@ -129,22 +129,41 @@ def rows(*numbers):
 
 def test_found_by_hand():
     group = rows(0, 1, 2, 3)
-    assert best_match([], group) == Match(False, None, 0.0)
-    assert best_match([rows(8, 9)], group) == Match(False, None, 0.0)
-    assert best_match([rows(0, 1, 8, 9)], group) == Match(True, 0.5, 0.5)
-    assert best_match([rows(0, 8, 9), rows(0, 1, 2, 9)], group) == Match(True, 0.75, 0.75)
-    assert best_match([rows(0)], group) == Match(False, 1.0, 0.25)
-    assert best_match([~rows()], group) == Match(False, 0.2, 1.0)
+    assert best_match([], group) == Match(False, False, None, 0.0)
+    assert best_match([rows(8, 9)], group) == Match(False, False, None, 0.0)
+    assert best_match([rows(0, 1, 8, 9)], group) == Match(True, True, 0.5, 0.5)
+    assert best_match([rows(0, 8, 9), rows(0, 1, 2, 9)], group) == Match(True, True, 0.75, 0.75)
+    assert best_match([rows(0)], group) == Match(False, False, 1.0, 0.25)
+    assert best_match([~rows()], group) == Match(False, False, 0.2, 1.0)
+
+
+def test_found_in_parts_by_hand():
+    """A group that crosses two labels is two slices where each is within a label."""
+    group = rows(0, 1, 2, 3)
+    assert best_match([rows(0), rows(3, 9)], group) == Match(False, True, 1.0, 0.25)
+    assert not best_match([rows(0), rows(3, 8, 9)], group).in_parts  # the second is mostly something else
+    assert not best_match([rows(0), rows(0, 9)], group).in_parts  # twice the same row
 
 
 def test_a_planted_group_is_found_and_a_sound_one_is_not():
     made = plant(made_up(), TRIAL)
     assert is_confirmed(made.evaluation, made.group)
     assert planted.match_group(audit(made.evaluation, methods=["gmm"]), made.group).found
+    tree = planted.match_tree(plant(made_up(n=4000), replace(TRIAL, n=3000, gap=0.6)), 0)
+    assert (tree.found, tree.in_parts) == (False, True)  # a town lies in three labels, a node in one
+    assert planted.match_tree(plant(made_up(), replace(TRIAL, kind="class")), 0).found
     sound = made_up().evaluation(FOREIGN)
     group = made_up().metadata["town"] == "3"
     assert not is_confirmed(sound, group)
     assert not planted.match_group(audit(sound, methods=["gmm"]), group).found
+
+
+def test_a_group_is_visible_where_the_representation_or_the_label_shows_it():
+    model = made_up()
+    rows = model.evaluation(FOREIGN)
+    assert planted.is_visible(rows, model.metadata["town"] == "3")
+    assert planted.is_visible(rows, model.labels == 1)
+    assert not planted.is_visible(rows, np.random.default_rng(0).random(len(rows)) < 0.1)
 
 
 # --- the runner and the command ------------------------------------------------------------------------------
@@ -172,7 +191,8 @@ def test_rows_and_their_means(trained, unable, tmp_path):
     results = planted.run(benchmark, ["one"], ["gmm", "barlow"], tmp_path)
     assert [row["method"] for row in results] == ["gmm", "barlow"] * 2
     second, first = planted.summarise(results)
-    assert (first["method"], first["trials"], first["found"], first["given"]) == ("gmm", 2, 1.0, 1.0)
+    assert (first["method"], first["trials"], first["found"]) == ("gmm", 2, 1.0)
+    assert (first["given"], first["visible"]) == (1.0, 1.0)
     assert min(first["precision"], first["recall"]) >= 0.5
     assert (second["method"], second["trials"], second["found"]) == ("barlow", 0, None)
     table = planted_table([first, second]).splitlines()
@@ -199,9 +219,10 @@ def test_the_command_prints_a_table_and_writes_its_rows(trained, tmp_path, bench
     words = ("--data", "one", "--kind", "class,neighbourhood", "--method", "gmm", *sizes)
     code, out, err = bench(*words, "-o", tmp_path / "run", "--json", tmp_path / "rows.json")
     assert (code, err) == (0, "")
-    assert "| gmm | class | 1,000 | 0.10 | 0.40 | 1 |" in out
+    assert "| gmm | class | 1000 | 0.1 | 0.4 | 1 |" in out
     results = json.loads((tmp_path / "rows.json").read_text())["rows"]
     assert [row["kind"] for row in results] == ["class", "neighbourhood"]
+    assert "| gmm | class | all | all | all | 1 |" in out
 
 
 def test_the_command_refuses_before_it_trains(bench, tmp_path):
@@ -244,7 +265,7 @@ def test_memory_is_that_of_the_audit(monkeypatch):
         return audit(evaluation.rows(np.arange(600)), methods=["confusion"])
 
     monkeypatch.setattr(many, "run_audit", greedy)
-    monkeypatch.setattr(many, "match_group", lambda result, group: Match(True, 0.75, 0.5))
+    monkeypatch.setattr(many, "match_group", lambda result, group: Match(True, True, 0.75, 0.5))
     row = many.measure_many(400_000, "default", 0, {})
     assert row["memory"] == pytest.approx(5, abs=1)
     assert (row["found"], row["precision"], row["recall"]) == (6, 0.75, 0.5)

@@ -60,7 +60,7 @@ def measure_bounds(evaluation: Evaluation, discover: Array, seed: int) -> Bounds
     tree_scope = "prediction" if evaluation.source(kind).from_model else "label"
     scopes = dict.fromkeys(["all rows", "prediction", tree_scope])
     orders = {scope: _errors_by_risk(evaluation, discover, scope) for scope in scopes}
-    tree = _tree_rows(evaluation, discover, tree_scope, seed)
+    tree = tree_rows(evaluation, discover, tree_scope, seed)
     union = np.any(tree, axis=0)[~discover]
     assert evaluation.errors is not None
     wrong = evaluation.errors[~discover]
@@ -101,7 +101,7 @@ def _scopes(evaluation: Evaluation, scope: str) -> Iterator[Array]:
         yield column == value
 
 
-def _matrix(evaluation: Evaluation) -> Array:
+def standardised(evaluation: Evaluation) -> Array:
     """(n, d) the only representation, its columns standardised."""
     X = np.asarray(next(iter(evaluation.representations.values())), dtype=np.float64)
     scaled: Array = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
@@ -115,7 +115,7 @@ def _errors_by_risk(evaluation: Evaluation, discover: Array, scope: str) -> Arra
     """Held-out errors, the riskiest row first: logistic regression of the error in each scope, on search rows."""
     assert evaluation.errors is not None
     wrong = evaluation.errors
-    X = _matrix(evaluation)
+    X = standardised(evaluation)
     risk = np.zeros(len(wrong))
     for inside in _scopes(evaluation, scope):
         risk[inside] = _risk(X[inside], wrong[inside], discover[inside])
@@ -141,9 +141,9 @@ def _risk(X: Array, wrong: Array, discover: Array) -> Array:
 # --- the floor -----------------------------------------------------------------------------------------------
 
 
-def _tree_rows(evaluation: Evaluation, discover: Array, scope: str, seed: int) -> Array:
+def tree_rows(evaluation: Evaluation, discover: Array, scope: str, seed: int) -> Array:
     """(s, n) bool: the nodes of bisecting 2-means trees that held-out rows confirm."""
-    X = _matrix(evaluation)
+    X = standardised(evaluation)
     assert evaluation.errors is not None
     overall = float(evaluation.errors[discover].mean())
     nodes = []

@@ -20,6 +20,7 @@ from ..core import Array, Audit, Evaluation, InputError, MissingInput, Progress,
 from ..core.confirm import Settings, SliceCandidate, SplitTask, confirm_all
 from ..core.errors import unknown
 from ..core.split import discover_mask
+from .bounds import standardised, tree_rows
 from .captured import run_audit
 from .metrics import mean_and_error
 from .real_models import FOREIGN, AuditedModel, model_path, prepare, read_model
@@ -35,6 +36,7 @@ SIZES = (0.02, 0.05, 0.1)
 GAPS = (0.2, 0.4)
 REPEATS = 4
 COORDINATES = 0.75  # share of the coordinates that a neighbourhood is near in: not the distance that a search uses
+NEIGHBOURS = 10
 HALF = 0.5  # precision and recall of a slice that counts as the group
 
 
@@ -95,6 +97,7 @@ class Match:
     """The confirmed slice that is most like a group, on held-out rows."""
 
     found: bool  # at least half of it is the group, and it holds at least half of the group
+    in_parts: bool  # the slices of which at least half is the group hold at least half of the group together
     precision: float | None  # None where no slice touches the group
     recall: float
 
@@ -176,17 +179,22 @@ def best_match(members: Sequence[Array], group: Array) -> Match:
 
     members: (n,) bool each; group: (n,) bool of the same rows.
     """
-    best = Match(False, None, 0.0)
+    best = Match(False, False, None, 0.0)
     best_f1 = 0.0
+    covered = np.zeros(len(group), dtype=bool)
     for inside in members:
         common = float((inside & group).sum())
-        f1 = 2 * common / max(float(inside.sum() + group.sum()), 1.0)
+        if not common:
+            continue
+        precision = common / float(inside.sum())
+        recall = common / float(group.sum())
+        if precision >= HALF:
+            covered |= inside
+        f1 = 2 * precision * recall / (precision + recall)
         if f1 > best_f1:
-            precision = common / float(inside.sum())
-            recall = common / float(group.sum())
-            best = Match(precision >= HALF and recall >= HALF, precision, recall)
+            best = Match(precision >= HALF and recall >= HALF, False, precision, recall)
             best_f1 = f1
-    return best
+    return replace(best, in_parts=bool((covered & group).sum() >= HALF * group.sum() > 0))
 
 
 def is_confirmed(evaluation: Evaluation, group: Array) -> bool:
@@ -194,6 +202,37 @@ def is_confirmed(evaluation: Evaluation, group: Array) -> bool:
     split = SplitTask(evaluation, discover_mask(evaluation), Settings())
     [result] = confirm_all([(split, SliceCandidate("given", 0, group.astype(np.float64), 0.5, {}))])
     return result.verdict == "confirmed"
+
+
+def is_visible(evaluation: Evaluation, group: Array) -> bool:
+    """Whether the representation shows the group: found by a model that knows its search rows and every row's label.
+
+    Logistic regression or a vote of neighbours, whichever matches better; as many held-out rows as the group has.
+    """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.neighbors import KNeighborsClassifier
+
+    discover = discover_mask(evaluation)
+    assert evaluation.labels is not None
+    X = standardised(evaluation)
+    classes = np.unique(evaluation.labels)
+    # A label is worth as much as all coordinates together: rows of other labels are not near.
+    label = (evaluation.labels[:, None] == classes) * np.sqrt(X.shape[1])
+    features = np.column_stack([X, label])
+    known = group[discover]
+    members = []
+    for model in (LogisticRegression(max_iter=200), KNeighborsClassifier(NEIGHBOURS)):
+        score = model.fit(features[discover], known).predict_proba(features[~discover])[:, 1]
+        likeliest = np.argsort(-score, kind="stable")[: int(group[~discover].sum())]
+        members.append(np.isin(np.arange(len(score)), likeliest))
+    return best_match(members, group[~discover]).found
+
+
+def match_tree(planted: Planted, seed: int) -> Match:
+    """The confirmed nodes of the plain tree within labels, which is the floor of `captured`."""
+    discover = discover_mask(planted.evaluation)
+    nodes = tree_rows(planted.evaluation, discover, "label", seed)
+    return best_match(list(nodes[:, ~discover]), planted.group[~discover])
 
 
 def run(
@@ -217,7 +256,8 @@ def run(
         progress(f"{trial.kind}, {trial.n:,} rows", (1 + i / len(trials)) / 2)
         planted = _plant_somewhere(models, trial)
         if planted is not None:
-            rows += [judge(planted, trial, method, options or {}) for method in methods]
+            facts = describe(planted, trial)
+            rows += [{**facts, **judge(planted, trial, method, options or {})} for method in methods]
     if not rows:
         raise InputError("no table has a group of such a size in so many rows; ask for fewer rows or smaller groups")
     return rows
@@ -234,24 +274,33 @@ def _plant_somewhere(models: Mapping[str, AuditedModel], trial: Trial) -> Plante
     return None
 
 
+def describe(planted: Planted, trial: Trial) -> dict[str, Any]:
+    """What is known of a trial before any audit."""
+    given = is_confirmed(planted.evaluation, planted.group)
+    visible = is_visible(planted.evaluation, planted.group)
+    facts = {"table": planted.table, **asdict(trial), "group": planted.name}
+    tree = match_tree(planted, trial.seed)
+    return {**facts, "given": given, "visible": visible, "tree": tree.found, "tree_in_parts": tree.in_parts}
+
+
 def judge(planted: Planted, trial: Trial, method: str, options: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """One audit of a planted group; a note where the method cannot run."""
-    evaluation = planted.evaluation
-    given = is_confirmed(evaluation, planted.group)
-    facts = {"table": planted.table, **asdict(trial), "group": planted.name, "method": method, "given": given}
     start = time.perf_counter()
     try:
-        result = run_audit(evaluation, method, trial.seed % 2**31, options)
+        result = run_audit(planted.evaluation, method, trial.seed % 2**31, options)
     except MissingInput as error:
-        return {**facts, "note": str(error)}
+        return {"method": method, "note": str(error)}
     seconds = time.perf_counter() - start
     match = match_group(result, planted.group)
-    return {**facts, **asdict(match), "slices": len(result.confirmed), "seconds": seconds, "note": None}
+    return {"method": method, **asdict(match), "slices": len(result.confirmed), "seconds": seconds, "note": None}
 
 
-def summarise(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """One row a method, kind, n, size and gap: the share found, and what the best slices are like."""
-    keys = ("method", "kind", "n", "size", "gap")
+CELL = ("method", "kind", "n", "size", "gap")
+BOUNDS = ("given", "visible", "tree", "tree_in_parts")  # what no audit made
+
+
+def summarise(rows: Sequence[Mapping[str, Any]], keys: Sequence[str] = CELL) -> list[dict[str, Any]]:
+    """One row a combination of the keys: the share found, and what the best slices are like."""
     cells: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
         cells.setdefault(tuple(row[key] for key in keys), []).append(row)
@@ -261,10 +310,9 @@ def summarise(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _means(trials: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Means over the trials that could run; precision over those with a slice that touches the group."""
     judged = [trial for trial in trials if trial["note"] is None]
-    given, _ = mean_and_error([float(trial["given"]) for trial in trials])
-    found, error = mean_and_error([float(trial["found"]) for trial in judged])
-    precision, _ = mean_and_error([trial["precision"] for trial in judged])
-    recall, _ = mean_and_error([trial["recall"] for trial in judged])
-    seconds, _ = mean_and_error([trial["seconds"] for trial in judged])
-    facts = {"trials": len(judged), "given": given, "found": found, "found_se": error}
-    return {**facts, "precision": precision, "recall": recall, "seconds": seconds}
+    means: dict[str, Any] = {"trials": len(judged)}
+    for key in (*BOUNDS, "found", "in_parts", "precision", "recall", "seconds"):
+        means[key], error = mean_and_error([trial[key] for trial in judged])
+        if key in ("found", "in_parts"):
+            means[f"{key}_se"] = error
+    return means

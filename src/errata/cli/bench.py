@@ -423,7 +423,7 @@ def planted(
         with progress_bar() as progress:
             rows += run(benchmark, names, methods, folder, options=options, progress=progress)
         typer.echo(f"Groups of real rows with planted errors; seed {seed}")
-        typer.echo(planted_table(summarise(rows)))
+        typer.echo(planted_table([*summarise(rows), *summarise(rows, ("method", "kind"))]))
     if MANY in kinds:
         many = [judge_many(many_rows, name, seed, options) for name in methods]
         typer.echo(many_table(many))
@@ -432,16 +432,14 @@ def planted(
 
 
 def planted_table(rows: Sequence[dict[str, Any]]) -> str:
-    """Return one line a method, kind, number of rows, size and gap."""
-    lines = [
-        "| method | groups by | n | size | gap | trials | given | found | precision | recall | seconds |",
-        "|---" * 11 + "|",
-    ]
+    """Return one line a method, kind, number of rows, size and gap; `all` where a row is of all of them."""
+    names = {"tree_in_parts": "tree, in parts", "in_parts": "found in parts"}
+    columns = ("given", "visible", "tree", "tree_in_parts", "found", "in_parts", "precision", "recall", "seconds")
+    headings = ["method", "groups by", "n", "size", "gap", "trials", *(names.get(name, name) for name in columns)]
+    lines = [f"| {' | '.join(headings)} |", "|---" * len(headings) + "|"]
     for row in rows:
-        setting = [row["method"], row["kind"], f"{row['n']:,}", _number(row["size"]), _number(row["gap"])]
-        numbers = [_number(row["given"]), _cell(row, "found")]
-        numbers += [_number(row[key]) for key in ("precision", "recall", "seconds")]
-        lines.append("| " + " | ".join([*setting, str(row["trials"]), *numbers]) + " |")
+        setting = [str(row.get(key, "all")) for key in ("method", "kind", "n", "size", "gap", "trials")]
+        lines.append("| " + " | ".join([*setting, *(_cell(row, key) for key in columns)]) + " |")
     return "\n".join(lines)
 
 
