@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import errata
-from errata import Audit, Evaluation, Settings, workflow
+from errata import Audit, Evaluation, Settings, Source, workflow
 from errata.core import InputError, MissingInput
 from errata.core.membership import jaccard
 from errata.slicers import SLICERS, make
@@ -80,8 +80,8 @@ def test_confirmed_come_first_then_by_what_nothing_explains_then_by_excess(four:
     assert untested == sorted(untested)
 
 
-def test_what_reads_the_outcome_is_measured_through_an_approximation_or_without_numbers(four: Audit) -> None:
-    readers = [found for found in four.slices if found.method in ("confusion", "high-loss")]
+def test_what_reads_the_outcome_is_measured_through_an_approximation_or_without_numbers() -> None:
+    readers = errata.audit(planted(), methods=["confusion", "high-loss"]).slices
     assert readers
     for found in readers:
         if found.confirm is None:
@@ -371,11 +371,15 @@ def test_apply_to_its_own_rows_gives_the_same_bits(four: Audit) -> None:
             assert again[found.id].tobytes() == found.weights.tobytes()
 
 
-def test_an_approximation_asks_for_the_predictions_it_learnt_from(four: Audit) -> None:
-    assert any(found.rule["kind"] == "approximation" for found in four.slices)
-    bare = Evaluation(representations=four.evaluation.representations)
+def test_an_approximation_asks_for_the_predictions_it_learnt_from() -> None:
+    """Beside a foreign representation: the model's own contains them."""
+    own = errata.audit(planted(), methods=["confusion"])
+    foreign = errata.audit(planted(sources={"x": Source(from_model=False)}), methods=["confusion"])
+    bare = Evaluation(representations=own.evaluation.representations)
+    assert own.slices
+    assert errata.apply(own, bare)
     with pytest.raises(MissingInput, match="needs `predictions`"):
-        errata.apply(four, bare)
+        errata.apply(foreign, bare)
 
 
 def test_apply_refuses_other_columns() -> None:
