@@ -184,6 +184,21 @@ def test_a_method_that_cannot_read_the_rows_says_so(trained, unable, tmp_path):
     assert row["table"] == "one"
 
 
+def test_means_over_tables():
+    row = {"method": "gmm", "kind": OWN, "note": None, "slices": 1, "share": 0.1, "seconds": 1.0, "tree_share": 0.2}
+    rows = [
+        {**row, "captured": 0.3, "ceiling": 0.4, "tree_captured": 0.3},
+        {**row, "captured": 0.1, "ceiling": 0.4, "tree_captured": 0.2},
+        {"method": "gmm", "kind": OWN, "note": "gmm needs more"},
+        {**row, "kind": FOREIGN, "captured": 0.0, "ceiling": 0.0, "tree_captured": 0.0},
+    ]
+    own, foreign = captured.summarise(rows)
+    assert (own["tables"], own["at_least_tree"]) == (2, 1)
+    assert own["captured"] == pytest.approx(0.2)
+    assert own["of_ceiling"] == pytest.approx(0.5)
+    assert (foreign["of_ceiling"], foreign["at_least_tree"]) == (None, 1)
+
+
 def test_a_stored_model_is_what_it_was(tmp_path):
     model = made_up()
     write_model(tmp_path / "m.npz", model)
@@ -255,7 +270,8 @@ def test_the_command_prints_a_table_and_writes_its_rows(trained, unable, tmp_pat
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[1].startswith("| data | representation |")
-    assert len({line.count("|") for line in lines[1:]}) == 1
+    assert len({line.count("|") for line in lines[1 : lines.index("")]}) == 1
+    assert len({line.count("|") for line in lines[lines.index("Means") + 1 :]}) == 1
     assert "| one | foreign | 2,000 |" in out
     assert "| barlow | barlow needs `probs` |" in out
     rows = json.loads((tmp_path / "rows.json").read_text())["rows"]

