@@ -39,8 +39,7 @@ from .slicers.options import SEED
 from .version import __version__
 
 FEWEST_ROWS = 20
-BEST = ("domino", "gmm")
-WITHOUT_LABELS = ("spotlight", "gmm")  # where there are losses and a representation only
+DEFAULT = ("consensus",)
 
 Options = Mapping[str, Mapping[str, Any]]  # method -> {option: value}
 
@@ -177,18 +176,8 @@ def add_map(audit: Audit, *, seed: int = 0, progress: Progress = silent) -> Audi
 
 
 def default_methods(evaluation: Evaluation) -> Sequence[str]:
-    """Return the methods that found most, with least else, in the benchmarks, and can read this evaluation."""
-    known = registry()
-    views = dict(evaluation.tasks()).values()
-    able = all(view.task == "classification" and _has(view, known[name].needs) for name in BEST for view in views)
-    if able:
-        return list(BEST)
-    return list(WITHOUT_LABELS)
-
-
-def _has(evaluation: Evaluation, needs: frozenset[str]) -> bool:
-    values = [getattr(evaluation, name) for name in needs]
-    return all(value is not None and (not isinstance(value, Mapping) or bool(value)) for value in values)
+    """Return the methods that found most, with least else, in the benchmarks."""
+    return list(DEFAULT)
 
 
 def load(folder: str | Path) -> Audit:
@@ -374,6 +363,8 @@ def _run(search: _Search, train: Evaluation | None, seed: int) -> _Fit:
     slicer = search.slicer
     view = search.trial.evaluation
     search_rows = view.rows(search.trial.discover)
+    if hasattr(slicer, "unlabelled_rows"):  # what is fitted to representations alone may see those of held-out rows
+        slicer.unlabelled_rows = view.rows(search.trial.confirm).by_id().without_outcomes()
     slicer.fit(search_rows, train=train)
     own = slicer.membership(view)
     knowing = [j for j in range(own.shape[1]) if knows_outcome(slicer, view, j)]

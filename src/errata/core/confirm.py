@@ -60,7 +60,7 @@ class Settings:
 
     alpha: float = 0.05
     share: float = 0.5
-    most: int = 5
+    most: int = 20
     run: int = 1
     delta: float | None = None
     tolerance: float | None = None

@@ -231,6 +231,11 @@ class Evaluation:
             selected["media"] = self.media.rows(index)
         return self._unchecked(selected)
 
+    def without_outcomes(self) -> Evaluation:
+        """The same rows, of which representations and ids alone are known."""
+        hidden = ("losses", "labels", "probs", "predictions", "groups", "media")
+        return self._unchecked({**dict.fromkeys(hidden), "metadata": {}})
+
     def by_id(self) -> Evaluation:
         """The rows in the order of their ids; itself where they already are."""
         order = np.argsort(self.row_ids, kind="stable")

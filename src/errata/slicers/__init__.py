@@ -12,6 +12,7 @@ from ..core.errors import unknown
 from .approximation import Approximation
 from .barlow.slicer import Barlow
 from .confusion import Confusion
+from .consensus.slicer import Consensus
 from .contract import BaseSlicer, Slicer, build, checked_options, clone, knows_outcome
 from .directions.slicer import Directions
 from .domino.slicer import Domino
@@ -27,6 +28,7 @@ from .spotlight.slicer import Spotlight
 from .within import Within, search_within
 
 METHODS = (
+    Consensus,
     Spotlight,
     Infembed,
     InfembedRule,

@@ -103,6 +103,9 @@ class BaseSlicer:
         Called with the method's name and the share of `fit` that is done; set by whoever shows it.
     representation_
         The representation that the slicer was fitted on.
+    unlabelled_rows
+        Set before `fit`: more rows, of which representations alone are known; a fit that reads nothing else of a row
+        may use them.
     """
 
     name: ClassVar[str]
@@ -118,6 +121,7 @@ class BaseSlicer:
 
     report_progress: Progress = staticmethod(silent)
     representation_: str | None = None
+    unlabelled_rows: Evaluation | None = None
     thresholds_: Array
     rules_: tuple[Mapping[str, Any], ...]
 

@@ -1,0 +1,125 @@
+"""A linear score for being bad within a scope, and the half-space in which it stands out, cut into pieces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import log_expit
+from sklearn.cluster import KMeans
+from sklearn.linear_model import LogisticRegression
+
+from ...core import Array
+from ..numerics import unconverged
+from .evidence import log_evidence
+from .space import nearest
+
+FOLDS = 5
+PENALTIES = (0.003, 0.03, 0.3)  # inverse strengths of the ridge that are tried
+MOST_FITTED = 20_000
+SHARES = np.arange(0.02, 0.61, 0.02)  # of the scope, that a half-space may hold
+MOST_PIECES = 4
+SURE = 6.0  # evidence that every piece must have, beyond its price
+
+
+@dataclass(frozen=True, eq=False)
+class Risk:
+    """A score that was fitted to search rows.
+
+    Parameters
+    ----------
+    line
+        (q + 1,) coefficients on the shared axes, the intercept last.
+    scores
+        (m,) of the search rows, each by a fit that did not see it.
+    """
+
+    line: Array
+    scores: Array
+
+
+def fit_risk(Z: Array, bad: Array, seed: int) -> Risk:
+    """The ridge logistic regression that predicts best out of fold; a constant where all rows are alike.
+
+    Parameters
+    ----------
+    Z
+        (m, q) search rows of the scope in the shared space.
+    bad
+        (m,) bool.
+    seed
+        Of the folds and, where there are many rows, of those that are fitted to.
+    """
+    m, q = Z.shape
+    constant = Risk(np.zeros(q + 1), np.zeros(m))
+    if min(bad.sum(), m - bad.sum()) < FOLDS:
+        return constant
+    centre = Z.mean(axis=0)
+    scale = np.maximum(Z.std(axis=0), 1e-6)
+    A = (Z - centre) / scale
+    fold = np.random.default_rng(seed).permutation(m) % FOLDS
+    scores = {penalty: _out_of_fold(A, bad, fold, penalty, seed) for penalty in PENALTIES}
+    penalty = max(PENALTIES, key=lambda c: float(log_expit(np.where(bad, scores[c], -scores[c])).sum()))
+    fitted = _fit(A, bad, penalty, seed)
+    slope = fitted.coef_[0] / scale
+    intercept = float(fitted.intercept_[0] - centre @ slope)
+    return Risk(np.append(slope, intercept), scores[penalty])
+
+
+def _out_of_fold(A: Array, bad: Array, fold: Array, penalty: float, seed: int) -> Array:
+    scores = np.empty(len(A))
+    for k in range(FOLDS):
+        test = fold == k
+        if bad[~test].all() or not bad[~test].any():
+            scores[test] = 0.0
+            continue
+        scores[test] = _fit(A[~test], bad[~test], penalty, seed).decision_function(A[test])
+    return scores
+
+
+def _fit(A: Array, bad: Array, penalty: float, seed: int) -> LogisticRegression:
+    if len(A) > MOST_FITTED:
+        rows = np.random.default_rng(seed).choice(len(A), MOST_FITTED, replace=False)
+        A = A[rows]
+        bad = bad[rows]
+    with unconverged():
+        return LogisticRegression(C=penalty, max_iter=200, tol=1e-3).fit(A, bad)
+
+
+def best_cut(scores: Array, bad: Array, base: float) -> float | None:
+    """The score above which the search rows have most evidence after the price of all cuts; None where none has any."""
+    cuts = np.quantile(scores, 1 - SHARES)
+    n = np.array([(scores >= cut).sum() for cut in cuts])
+    errors = np.array([(bad & (scores >= cut)).sum() for cut in cuts])
+    evidence = log_evidence(n, errors, base) - np.log(len(cuts))
+    best = int(np.argmax(evidence))
+    return float(cuts[best]) if evidence[best] > 0 else None
+
+
+def cut_in_pieces(P: Array, bad: Array, base: float, seed: int) -> Array:
+    """(k, r) centres of contiguous pieces, each of which stands out by itself; one where no cut leaves all such.
+
+    Parameters
+    ----------
+    P
+        (m, r) search rows beyond the plane, on local axes.
+    bad
+        (m,) bool.
+    base
+        The rate that a piece must exceed.
+    seed
+        Of the cut.
+    """
+    centres = P.mean(axis=0, keepdims=True)
+    for k in range(2, MOST_PIECES + 1):
+        if len(P) < 20 * k:
+            break
+        with unconverged():
+            tried = KMeans(k, n_init=3, random_state=seed).fit(P).cluster_centers_.astype(np.float32)
+        piece = nearest(P, tried)
+        n = np.bincount(piece, minlength=k)
+        errors = np.bincount(piece[bad], minlength=k)
+        if (log_evidence(n, errors, base) - np.log(len(SHARES) * MOST_PIECES) < SURE).any():
+            break
+        centres = tried
+    return np.asarray(centres)

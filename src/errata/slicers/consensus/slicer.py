@@ -1,0 +1,289 @@
+"""`consensus`: the default method. See the modules beside it for how it looks and how it chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from ...core import Array, Evaluation, State
+from ...core.blocks import take
+from ...core.scope import Scoping, rows_in_scope, scopes
+from ..contract import BaseSlicer, check_columns
+from ..options import AT_LEAST_ONE
+from . import blind
+from .cells import NOWHERE, Cells
+from .choice import Candidate, choose
+from .risk import Risk, best_cut, cut_in_pieces, fit_risk
+from .space import Axes, fit_axes, nearest, pick
+from .tree import grow_tree
+
+Scope = Literal["auto", "none", "prediction", "label"]
+ALL: tuple[Scoping, ...] = ("none", "prediction", "label")
+LOSS_QUANTILE = 0.9  # of losses, above which a row is bad where there are no errors
+TREE_AXES = 32
+BLIND_AXES = 16
+MOST_BESIDE = 20_000  # rows without outcomes that help to place cells and groups
+MOST_EXAMPLES = 6000  # rows that a blind region is saved by
+THRESHOLD = 0.5
+BLIND_RATE = 0.8  # of a region, from which its groups are told apart by geometry first
+FEWEST = 8  # bad rows of a scope, for anything to be found
+
+
+class Consensus(BaseSlicer):
+    """What several generators find in several scopes, chosen by evidence.
+
+    Three generators look at all rows, at the rows of each prediction and at those of each label: an *evidence tree*
+    over fine cells (small, sharp groups), *blind regions* (most neighbours are bad; their groups are told apart by
+    what mixtures agree on) and *half-spaces* (wide, mild groups; cut into pieces). Candidates are compared on search
+    rows that did not choose them, at a price for having looked at many, and a row is counted once.
+
+    Parameters
+    ----------
+    slices
+        Slices to tell at most.
+    scope
+        `auto` looks at all rows, within predictions and within labels; or one of `none`, `prediction`, `label`.
+    axes
+        Leading axes of the representation that are searched, at most.
+    representation
+        The representation that is searched. Default: the only one, or the first.
+    seed
+        Of samples, cells and folds.
+    """
+
+    name = "consensus"
+    needs = frozenset({"representations", "losses"})
+    presets: ClassVar = {"recommended": {}, "as_published": {}}
+    limits: ClassVar = {"slices": AT_LEAST_ONE, "axes": AT_LEAST_ONE}
+
+    def __init__(
+        self,
+        slices: int = 20,
+        scope: Scope = "auto",
+        axes: int = 128,
+        representation: str | None = None,
+        seed: int = 0,
+    ):
+        self.slices = slices
+        self.scope = scope
+        self.axes = axes
+        self.representation = representation
+        self.seed = seed
+
+    space_: Axes
+    parts_: tuple[Cells, ...]
+    chosen_: Array  # (s, 2) part and index of each slice
+
+    def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
+        bad = _bad(evaluation)
+        X = self.matrix(evaluation)
+        self.space_ = fit_axes(X, self.axes, self.seed)
+        Z = self.space_.reduce(X)
+        elsewhere = self._reduced_others()
+        parts: list[Cells] = []
+        candidates: list[Candidate] = []
+        plans = list(self._scopes(evaluation))
+        for done, scope in enumerate(plans):
+            self.report_progress(self.name, done / len(plans))
+            rows = np.flatnonzero(rows_in_scope(evaluation, scope))
+            base = max(float(bad.mean()), float(bad[rows].mean()))
+            if bad[rows].sum() < FEWEST or bad[rows].all():
+                continue
+            beside = None if scope else elsewhere
+            for cells, members, price, rank in _generate(scope, Z[rows], bad[rows], base, beside, self.seed):
+                for j in range(len(cells.cuts)):
+                    inside = np.zeros(len(bad), dtype=bool)
+                    inside[rows[members == j]] = True
+                    candidates.append(Candidate(len(parts), j, inside, base, price, rank))
+                parts.append(cells)
+        told = self._choose(evaluation, candidates, parts, bad)
+        self._keep(told, parts)
+
+    def _scopes(self, evaluation: Evaluation) -> Iterator[dict[str, Any]]:
+        """All rows, and the classes that can be searched by themselves."""
+        seen_all = False
+        for kind in ALL:
+            if self.scope not in ("auto", kind):
+                continue
+            for scope in scopes(evaluation, kind):
+                if scope or not seen_all:
+                    yield scope
+                seen_all = seen_all or not scope
+
+    def _reduced_others(self) -> Array | None:
+        """(n, q) some of the rows whose outcomes are not known here, in the shared space; None where there are none."""
+        if self.unlabelled_rows is None:
+            return None
+        X = self.matrix(self.unlabelled_rows)
+        self.unlabelled_rows = None
+        return self.space_.reduce(take(X, pick(len(X), MOST_BESIDE, self.seed)))
+
+    def _choose(
+        self, evaluation: Evaluation, candidates: list[Candidate], parts: list[Cells], bad: Array
+    ) -> list[Candidate]:
+        """Slices that may be tested and slices that know the outcome are chosen apart: neither stands for the other."""
+        assert self.representation_ is not None
+        own = evaluation.source(self.representation_).from_model
+        knowing = [c for c in candidates if own and "label" in parts[c.part].scope]
+        free = [c for c in candidates if not (own and "label" in parts[c.part].scope)]
+        return choose(free, bad, self.slices) + choose(knowing, bad, self.slices)
+
+    def _keep(self, told: list[Candidate], parts: list[Cells]) -> None:
+        """Store the parts that tell something, and a rule for each slice."""
+        used = sorted({c.part for c in told})
+        self.parts_ = tuple(parts[i] for i in used)
+        self.chosen_ = np.array([(used.index(c.part), c.index) for c in told], dtype=np.int64).reshape(-1, 2)
+        self.rules_ = tuple(
+            {
+                "kind": "region",
+                "representation": self.representation_,
+                "generator": parts[c.part].generator,
+                "scope": dict(parts[c.part].scope),
+                "reads": sorted(set(parts[c.part].scope) & {"label", "prediction"}),
+                "found_by": len({(parts[i].generator, str(parts[i].scope)) for i in c.found_by}),
+                "searches": len(parts),
+            }
+            for c in told
+        )
+
+    def _thresholds(self, evaluation: Evaluation) -> Array:
+        return np.full(len(self.rules_), THRESHOLD)
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """What the scopes read; each rule says it for its own slice."""
+        fitted = getattr(self, "rules_", ())
+        return frozenset(read for rule in fitted for read in rule["reads"])
+
+    def membership(self, evaluation: Evaluation) -> Array:
+        """(n, s) 0 outside, from .5 to 1 inside: the higher, the likelier a row is bad."""
+        X = self.matrix(evaluation)
+        check_columns(X, len(self.space_.centre), "method `consensus`")
+        Z = self.space_.reduce(X)
+        weights = np.zeros((len(X), len(self.chosen_)))
+        for i, cells in enumerate(self.parts_):
+            rows = np.flatnonzero(rows_in_scope(evaluation, cells.scope))
+            columns = np.flatnonzero(self.chosen_[:, 0] == i)
+            weights[np.ix_(rows, columns)] = cells.weights(Z[rows])[:, self.chosen_[columns, 1]]
+        return weights
+
+    def to_state(self) -> State:
+        """Options and rules, the space, and the arrays of each part."""
+        facts = {
+            "params": self.params(),
+            "representation": self.representation_,
+            "rules": list(self.rules_),
+            "parts": [{"generator": part.generator, "scope": dict(part.scope)} for part in self.parts_],
+        }
+        arrays = {"space.centre": self.space_.centre, "space.axes": self.space_.axes, "chosen": self.chosen_}
+        arrays["thresholds"] = self.thresholds_
+        for i, part in enumerate(self.parts_):
+            arrays |= {f"part{i}.{name}": array for name, array in part.to_arrays().items()}
+        return State(self.name, facts, arrays)
+
+    @classmethod
+    def from_state(cls, state: State) -> Consensus:
+        """A fitted slicer from what was saved."""
+        new = cls(**state.facts["params"])
+        new.representation_ = state.facts["representation"]
+        new.rules_ = tuple(state.facts["rules"])
+        new.space_ = Axes(state.arrays["space.centre"], state.arrays["space.axes"])
+        new.chosen_ = state.arrays["chosen"]
+        new.thresholds_ = state.arrays["thresholds"]
+        parts = []
+        for i, facts in enumerate(state.facts["parts"]):
+            prefix = f"part{i}."
+            arrays = {name.removeprefix(prefix): a for name, a in state.arrays.items() if name.startswith(prefix)}
+            parts.append(Cells.from_arrays(facts["generator"], facts["scope"], arrays))
+        new.parts_ = tuple(parts)
+        return new
+
+
+def _bad(evaluation: Evaluation) -> Array:
+    """(n,) bool: errors, or the highest losses where errors have no meaning."""
+    if evaluation.errors is not None:
+        return np.asarray(evaluation.errors, dtype=bool)
+    assert evaluation.losses is not None
+    return np.asarray(evaluation.losses > np.quantile(evaluation.losses, LOSS_QUANTILE))
+
+
+Found = tuple[Cells, Array, float, int]  # cells, (m,) the slice of each search row, price and rank of a slice
+
+
+def _generate(
+    scope: Mapping[str, Any], Z: Array, bad: Array, base: float, beside: Array | None, seed: int
+) -> Iterator[Found]:
+    """What each generator finds in one scope.
+
+    Parameters
+    ----------
+    scope
+        Which rows these are.
+    Z, bad
+        (m, q) search rows in the shared space, and (m,) which of them are bad.
+    base
+        The rate that a slice must exceed.
+    beside
+        (n, q) more rows of the scope, whose outcomes are hidden; None where there are none.
+    seed
+        Of everything random.
+    """
+    risk = fit_risk(Z, bad, seed)
+    rows = Z if beside is None else np.vstack([Z, beside])
+    search = np.arange(len(Z))
+    yield from _trees(scope, rows, search, bad, base, risk, seed)
+    yield from _blind_regions(scope, rows, search, bad, risk, seed)
+    yield from _half_spaces(scope, Z, bad, base, risk, seed)
+
+
+def _trees(
+    scope: Mapping[str, Any], rows: Array, search: Array, bad: Array, base: float, risk: Risk, seed: int
+) -> Iterator[Found]:
+    local = fit_axes(rows, TREE_AXES, seed)
+    P = local.reduce(rows)
+    nodes = grow_tree(P, search, bad, base, seed)
+    count = int(nodes.owner.max()) + 1
+    if count:
+        cells = Cells("tree", scope, local, nodes.centres, nodes.owner, risk.line, np.full(count, -np.inf))
+        yield cells, nodes.owner[nearest(P[search], nodes.centres)], nodes.price, 1
+
+
+def _blind_regions(
+    scope: Mapping[str, Any], rows: Array, search: Array, bad: Array, risk: Risk, seed: int
+) -> Iterator[Found]:
+    if bad.sum() < blind.FEWEST_BAD:
+        return
+    local = fit_axes(rows, BLIND_AXES, seed)
+    P = local.reduce(rows)
+    honest = blind.vote_across(P[search], bad, seed) >= blind.VOTE
+    if (bad & honest).sum() < max(blind.FEWEST_BAD, blind.VOTE * honest.sum()):
+        return
+    region = blind.vote(P, search, bad, seed) >= blind.VOTE
+    group = blind.find_groups(P, region, seed)
+    count = int(group.max()) + 1
+    if not count:
+        return
+    examples = np.flatnonzero(group >= 0)
+    around = np.flatnonzero(~region)
+    around = around[pick(len(around), MOST_EXAMPLES, seed)]
+    kept = np.concatenate([examples, around])
+    cells = Cells("blind region", scope, local, P[kept], group[kept], risk.line, np.full(count, -np.inf))
+    members = np.where(honest, cells.members(rows[search]), NOWHERE)
+    rank = 0 if bad[honest].mean() >= BLIND_RATE else 1
+    yield cells, members, float(np.log(count)), rank
+
+
+def _half_spaces(scope: Mapping[str, Any], Z: Array, bad: Array, base: float, risk: Risk, seed: int) -> Iterator[Found]:
+    cut = best_cut(risk.scores, bad, base)
+    if cut is None:
+        return
+    local = fit_axes(Z, BLIND_AXES, seed)
+    P = local.reduce(Z)
+    beyond = risk.scores >= cut
+    centres = cut_in_pieces(P[beyond], bad[beyond], base, seed)
+    count = len(centres)
+    cells = Cells("half-space", scope, local, centres, np.arange(count), risk.line, np.full(count, cut))
+    members = np.where(beyond, nearest(P, centres.astype(np.float32)), NOWHERE)
+    yield cells, members, float(np.log(count)), 1
