@@ -151,7 +151,8 @@ def test_a_planted_group_is_found_and_a_sound_one_is_not():
     assert planted.match_group(audit(made.evaluation, methods=["gmm"]), made.group).found
     tree = planted.match_tree(plant(made_up(n=4000), replace(TRIAL, n=3000, gap=0.6)), 0)
     assert (tree.found, tree.in_parts) == (False, True)  # a town lies in three labels, a node in one
-    assert planted.match_tree(plant(made_up(), replace(TRIAL, kind="class")), 0).found
+    one_label = planted.match_tree(plant(made_up(), replace(TRIAL, kind="class")), 0)
+    assert (one_label.precision, one_label.recall) == (1.0, 1.0)
     sound = made_up().evaluation(FOREIGN)
     group = made_up().metadata["town"] == "3"
     assert not is_confirmed(sound, group)
