@@ -63,6 +63,9 @@ SETTINGS = {
     "crossfit": "Whether both halves were searched.",
     "tested": "Slices tested: the number that the p-values are corrected for.",
     "softness": "What a hard prediction leaves to other classes, where a method reads `probs` without any; or null.",
+    "ownership": "Of each representation: `own`, whether it is taken to contain the prediction; `declared`, whether "
+    "someone said so; else `r2`, the share of the logits within labels that it tells, or `auc`, how well it tells "
+    "errors from others of their label.",
     "trained_on_these_rows": "`no` where training rows were given and none of them is here, else `not known`.",
 }
 SLICE = {

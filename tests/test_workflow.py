@@ -117,7 +117,8 @@ def test_only_slices_that_know_the_outcome_are_approximated(monkeypatch: pytest.
     x = np.random.default_rng(0).normal(size=(2000, D))
     labels = np.arange(2000) % 2
     wrong = (x[:, 0] > 1) | ((x[:, 0] < -1) & (labels == 1))
-    evaluation = Evaluation(labels=labels, predictions=labels ^ wrong, representations={"x": x})
+    own = {"x": errata.Source(from_model=True)}
+    evaluation = Evaluation(labels=labels, predictions=labels ^ wrong, representations={"x": x}, sources=own)
     audit = errata.audit(evaluation, methods=["two-faces"])
     kinds = {found.slicer: found.rule["kind"] for found in audit.slices}
     assert kinds == {"two-faces": "corner", "two-faces-approximation": "approximation"}

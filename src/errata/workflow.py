@@ -25,6 +25,7 @@ from .core.confirm import (
 from .core.errors import unknown
 from .core.evaluation import INFLUENCE
 from .core.membership import OVERLAP, jaccard
+from .core.ownership import settle_sources
 from .core.same_rows import count_same_rows
 from .core.soften import SOFTNESS
 from .core.split import discover_mask
@@ -138,6 +139,7 @@ def audit(
     discover = discover_mask(evaluation, settings.share)
     _check_split(evaluation, discover)
     softness = _softness(evaluation, built)
+    evaluation, ownership = settle_sources(evaluation, discover)
     if _reads_influence(built):
         evaluation, train = add_influence(evaluation, train, discover)
     searches = list(_searches(evaluation, built, discover, settings, crossfit))
@@ -158,6 +160,7 @@ def audit(
             **_settings_record(settings, methods, options, seed, crossfit, len(family), train),
             "within": within,
             "softness": softness,
+            "ownership": ownership,
         },
         silence=_silence(trials, len(family)),
         slicers={key: slicer for fit in fits for key, slicer in fit.slicers.items()},

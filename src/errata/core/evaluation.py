@@ -43,7 +43,7 @@ class Source:
     ----------
     from_model : bool
         Whether it is a layer of the audited model and so contains its prediction. Default: True, the careful
-        assumption.
+        assumption. An audit measures it for a representation without a source.
     reads : frozenset of str
         What of a row's outcome it reads: "label", "prediction", "loss".
 
@@ -94,7 +94,8 @@ class Evaluation:
     origin : Origin
         Fingerprints of model, data and code.
     sources : mapping of str to Source
-        Where representations come from. Default: each is a layer of the audited model.
+        Where representations come from, as far as it is known. An audit measures of the others whether they contain
+        the model's prediction.
 
     Examples
     --------
@@ -289,13 +290,12 @@ class Evaluation:
         array : array
             (n, d).
         source : Source, optional
-            Where it comes from. Default: the audited model.
+            Where it comes from. Default: not known, so that an audit measures whether it is the model's own.
         """
-        return replace(
-            self,
-            representations={**self.representations, name: array},
-            sources={**self.sources, name: source or Source()},
-        )
+        sources = {known: value for known, value in self.sources.items() if known != name}
+        if source is not None:
+            sources[name] = source
+        return replace(self, representations={**self.representations, name: array}, sources=sources)
 
 
 def _digestible(array: Array) -> bytes:

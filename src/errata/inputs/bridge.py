@@ -197,7 +197,7 @@ class Bridge:
         """The evaluation with the representation "bridge", which comes from where the features do."""
         of = evaluation.representation(representation, "a bridge")
         placed = self.transform_images(evaluation.representations[of])
-        return evaluation.with_representation(NAME, placed, evaluation.source(of))
+        return evaluation.with_representation(NAME, placed, evaluation.sources.get(of))
 
     def to_state(self) -> State:
         """What is saved: facts and arrays."""

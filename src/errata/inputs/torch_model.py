@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ..core import Array, Evaluation, InputError, Origin, Progress, require
+from ..core import Array, Evaluation, InputError, Origin, Progress, Source, require
 from .batches import Batch, logits_of, split_batch
 from .formats import ObjectFormat
 from .outcomes import outcome_of, plain
@@ -213,6 +213,7 @@ class _Gathered:
         return Evaluation(
             **outcome | columns,  # losses that the user computed stand before derived ones
             representations={name: self._rows.finish()},
+            sources={name: Source(from_model=True)},
             metadata={key.removeprefix("metadata:"): values for key, values in metadata.items()},
             origin=origin,
         )

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core import Evaluation, HeldOutMeasure, Overall, Slice
 from ..core.audit import UNCONFIRMABLE
+from ..core.ownership import words as ownership_in_words
 from ..core.scope import scope_in_words
 from ..core.words import FEWEST_FOR_PERCENT, READS_OUTCOME
 from ..explain.captions import DirectionCaptions
@@ -132,6 +133,12 @@ def approximation(slice_: Slice) -> str:
         f"Measured on an approximation that does not read the outcome; {numbers.rate(slice_.fidelity)} of its rows are "
         "the method’s own."
     )
+
+
+def ownership(settings: Mapping[str, Any]) -> list[str]:
+    """Of each representation, whether it contains the model's prediction, and who says so."""
+    known: Mapping[str, Any] = settings.get("ownership") or {}
+    return [f"{name}: {ownership_in_words(facts)}." for name, facts in known.items()]
 
 
 def hard_predictions(settings: Mapping[str, Any]) -> str:

@@ -28,10 +28,10 @@ def save(folder: Path, evaluation: Evaluation, reference: Mapping[str, Any] | No
     media = None if evaluation.media is None else evaluation.media.kind
     if reference is not None:
         reference = {**reference, "fingerprint": evaluation.fingerprint}
-    sources = {}
-    for name in evaluation.representations:
-        source = evaluation.source(name)
-        sources[name] = {"from_model": source.from_model, "reads": sorted(source.reads)}
+    sources = {
+        name: {"from_model": source.from_model, "reads": sorted(source.reads)}
+        for name, source in evaluation.sources.items()
+    }
     facts = {
         "task": evaluation.task,
         "class_names": evaluation.class_names,

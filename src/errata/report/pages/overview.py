@@ -16,7 +16,7 @@ from ..slice_lines import methods_of, order_labels, slice_lines
 from ..static_files import Script
 
 MAX_CONFIRMED = 5  # confirmed slices before the fold
-NAMED_SETTINGS = ("version", "methods", "seed", "softness")  # that have a line of their own
+NAMED_SETTINGS = ("version", "methods", "seed", "softness", "ownership")  # that have a line of their own
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,7 @@ def provenance(audit: Audit) -> list[tuple[str, str, bool]]:
         ("Split", f"{numbers.count(searched)} search rows, {numbers.count(held_out)} held-out rows{seed}", False),
         ("Errata", str(settings.get("version", "version not recorded")), False),
     ]
+    lines += [("Representation", words, False) for words in sentences.ownership(settings)]
     hard = sentences.hard_predictions(settings)
     if hard:
         lines.append(("Predictions", hard, False))
