@@ -20,7 +20,7 @@ def audit() -> Audit:
 
 @pytest.fixture(scope="session")
 def tree_audit() -> Audit:
-    """Of the same images by Barlow, on what is declared the model's own: its slices are paths of a tree, approximated."""
+    """Of the same images by Barlow, on a declared layer of the model: paths of a tree, approximated."""
     rows = image_evaluation(1000)
     declared = replace(rows, sources={name: Source(from_model=True) for name in rows.representations})
     return quick_audit(declared, method="barlow")
