@@ -18,12 +18,14 @@ from .space import pick
 
 NEIGHBOURS = 10
 VOTE = 0.5
-MOST_VOTERS = 20_000
+LEAST_RATE = 0.75  # of a region by the votes of others: below it a model errs often, but is not blind
+MOST_VOTERS = 8000
 FEWEST_BAD = 8
 FEWEST_ROWS = 12  # of a group
 MOST_ROWS = 1500  # of the region, that mixtures are fitted to
-MOST_AROUND = 5000  # rows of the scope, that mixtures of all rows are fitted to
+MOST_AROUND = 4000  # rows of the scope, that mixtures of all rows are fitted to
 COMPONENTS = (12, 24, 40)  # of mixtures of all rows, which count twice
+ITERATIONS = 12  # of those; a mixture that still drifts parts rows as well
 LOCAL_AXES = (3, 4, 6, 8)  # of mixtures of the region, whose components are counted by BIC
 MOST_COMPONENTS = 8
 DISAGREE = 0.4  # share of mixtures that may part two rows of one group, on average
@@ -110,7 +112,7 @@ def _agreement(P: Array, rows: Array, seed: int) -> Array:
     weight = 0.0
     for components in COMPONENTS:
         if len(around) >= 10 * components:
-            shares = _mixture(around, components, seed).predict_proba(inside)
+            shares = _mixture(around, components, seed, ITERATIONS).predict_proba(inside)
             total += 2 * shares @ shares.T
             weight += 2
     for axes in LOCAL_AXES:
@@ -142,8 +144,8 @@ def _by_bic(L: Array, seed: int) -> Array:
     return np.asarray(best.predict_proba(L))
 
 
-def _mixture(rows: Array, components: int, seed: int) -> GaussianMixture:
+def _mixture(rows: Array, components: int, seed: int, iterations: int = 40) -> GaussianMixture:
     floor = 1e-4 * max(float(rows.var(axis=0).mean()), 1e-12)
-    mixture = GaussianMixture(components, random_state=seed, reg_covar=floor, max_iter=40)
+    mixture = GaussianMixture(components, random_state=seed, reg_covar=floor, max_iter=iterations)
     with unconverged():
         return mixture.fit(rows)

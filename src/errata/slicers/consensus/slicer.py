@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -27,7 +28,6 @@ BLIND_AXES = 16
 MOST_BESIDE = 20_000  # rows without outcomes that help to place cells and groups
 MOST_EXAMPLES = 6000  # rows that a blind region is saved by
 THRESHOLD = 0.5
-BLIND_RATE = 0.8  # of a region, from which its groups are told apart by geometry first
 FEWEST = 8  # bad rows of a scope, for anything to be found
 
 
@@ -232,58 +232,80 @@ def _generate(
     """
     risk = fit_risk(Z, bad, seed)
     rows = Z if beside is None else np.vstack([Z, beside])
-    search = np.arange(len(Z))
-    yield from _trees(scope, rows, search, bad, base, risk, seed)
-    yield from _blind_regions(scope, rows, search, bad, risk, seed)
-    yield from _half_spaces(scope, Z, bad, base, risk, seed)
-
-
-def _trees(
-    scope: Mapping[str, Any], rows: Array, search: Array, bad: Array, base: float, risk: Risk, seed: int
-) -> Iterator[Found]:
     local = fit_axes(rows, TREE_AXES, seed)
-    P = local.reduce(rows)
-    nodes = grow_tree(P, search, bad, base, seed)
-    count = int(nodes.owner.max()) + 1
-    if count:
-        cells = Cells("tree", scope, local, nodes.centres, nodes.owner, risk.line, np.full(count, -np.inf))
-        yield cells, nodes.owner[nearest(P[search], nodes.centres)], nodes.price, 1
+    look = _Look(scope, local.reduce(rows), len(Z), bad, base, local, risk, seed)
+    yield from _trees(look)
+    yield from _blind_regions(look)
+    yield from _half_spaces(look)
 
 
-def _blind_regions(
-    scope: Mapping[str, Any], rows: Array, search: Array, bad: Array, risk: Risk, seed: int
-) -> Iterator[Found]:
-    if bad.sum() < blind.FEWEST_BAD:
+@dataclass(frozen=True, eq=False)
+class _Look:
+    """What the generators read of one scope.
+
+    Parameters
+    ----------
+    scope
+        Which rows these are.
+    P
+        (n, r) rows on the local axes, search rows first.
+    m
+        How many search rows there are.
+    bad
+        (m,) bool.
+    base
+        The rate that a slice must exceed.
+    local, risk
+        The axes of the scope, and its score for being bad.
+    seed
+        Of everything random.
+    """
+
+    scope: Mapping[str, Any]
+    P: Array
+    m: int
+    bad: Array
+    base: float
+    local: Axes
+    risk: Risk
+    seed: int
+
+    def cells(self, generator: str, axes: int, centres: Array, owner: Array, cut: float = -np.inf) -> Cells:
+        """What was found, on some of the local axes."""
+        cuts = np.full(int(owner.max()) + 1, cut)
+        return Cells(generator, self.scope, self.local.leading(axes), centres, owner, self.risk.line, cuts)
+
+
+def _trees(look: _Look) -> Iterator[Found]:
+    nodes = grow_tree(look.P, np.arange(look.m), look.bad, look.base, look.seed)
+    if nodes.owner.max() >= 0:
+        members = nodes.owner[nearest(look.P[: look.m], nodes.centres)]
+        yield look.cells("tree", TREE_AXES, nodes.centres, nodes.owner), members, nodes.price, 1
+
+
+def _blind_regions(look: _Look) -> Iterator[Found]:
+    P = look.P[:, :BLIND_AXES]
+    honest = blind.vote_across(P[: look.m], look.bad, look.seed) >= blind.VOTE
+    if (look.bad & honest).sum() < max(blind.FEWEST_BAD, blind.LEAST_RATE * honest.sum()):
         return
-    local = fit_axes(rows, BLIND_AXES, seed)
-    P = local.reduce(rows)
-    honest = blind.vote_across(P[search], bad, seed) >= blind.VOTE
-    if (bad & honest).sum() < max(blind.FEWEST_BAD, blind.VOTE * honest.sum()):
+    region = blind.vote(P, np.arange(look.m), look.bad, look.seed) >= blind.VOTE
+    group = blind.find_groups(P, region, look.seed)
+    if group.max() < 0:
         return
-    region = blind.vote(P, search, bad, seed) >= blind.VOTE
-    group = blind.find_groups(P, region, seed)
-    count = int(group.max()) + 1
-    if not count:
-        return
-    examples = np.flatnonzero(group >= 0)
     around = np.flatnonzero(~region)
-    around = around[pick(len(around), MOST_EXAMPLES, seed)]
-    kept = np.concatenate([examples, around])
-    cells = Cells("blind region", scope, local, P[kept], group[kept], risk.line, np.full(count, -np.inf))
-    members = np.where(honest, cells.members(rows[search]), NOWHERE)
-    rank = 0 if bad[honest].mean() >= BLIND_RATE else 1
-    yield cells, members, float(np.log(count)), rank
+    kept = np.concatenate([np.flatnonzero(group >= 0), around[pick(len(around), MOST_EXAMPLES, look.seed)]])
+    members = np.where(honest, group[kept][nearest(P[: look.m], P[kept])], NOWHERE)
+    price = float(np.log(group.max() + 1))
+    yield look.cells("blind region", BLIND_AXES, P[kept], group[kept]), members, price, 0
 
 
-def _half_spaces(scope: Mapping[str, Any], Z: Array, bad: Array, base: float, risk: Risk, seed: int) -> Iterator[Found]:
-    cut = best_cut(risk.scores, bad, base)
+def _half_spaces(look: _Look) -> Iterator[Found]:
+    cut = best_cut(look.risk.scores, look.bad, look.base)
     if cut is None:
         return
-    local = fit_axes(Z, BLIND_AXES, seed)
-    P = local.reduce(Z)
-    beyond = risk.scores >= cut
-    centres = cut_in_pieces(P[beyond], bad[beyond], base, seed)
-    count = len(centres)
-    cells = Cells("half-space", scope, local, centres, np.arange(count), risk.line, np.full(count, cut))
-    members = np.where(beyond, nearest(P, centres.astype(np.float32)), NOWHERE)
-    yield cells, members, float(np.log(count)), 1
+    P = look.P[: look.m, :BLIND_AXES]
+    beyond = look.risk.scores >= cut
+    centres = cut_in_pieces(P[beyond], look.bad[beyond], look.base, look.seed)
+    members = np.where(beyond, nearest(P, centres), NOWHERE)
+    price = float(np.log(len(centres)))
+    yield look.cells("half-space", BLIND_AXES, centres, np.arange(len(centres)), cut), members, price, 1

@@ -12,6 +12,7 @@ from ...core.blocks import blocks
 from ..numerics import principal_components
 
 MOST_FITTED = 20_000  # rows that axes are fitted to: more change nothing that could be seen
+MOST_COLUMNS = 1024  # beyond which axes are found by random projections
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +29,10 @@ class Axes:
 
     centre: Array
     axes: Array
+
+    def leading(self, count: int) -> Axes:
+        """The same map with fewer axes."""
+        return Axes(self.centre, self.axes[:, :count])
 
     def reduce(self, X: Any) -> Array:
         """(n, r) float32 coordinates, a block of rows at a time."""
@@ -50,13 +55,15 @@ def fit_axes(X: Any, most: int, seed: int) -> Axes:
         Of the sample.
     """
     sample = np.asarray(X[pick(len(X), MOST_FITTED, seed)], dtype=np.float64)
-    if sample.shape[1] <= most:
-        centre = sample.mean(axis=0)
-        axes = np.eye(sample.shape[1])
+    d = sample.shape[1]
+    centre = sample.mean(axis=0)
+    if d > MOST_COLUMNS:
+        axes = principal_components(sample, most, seed, solver="randomized").components_.T
     else:
-        components = principal_components(sample, most, seed)
-        centre = components.mean_
-        axes = components.components_.T
+        sample -= centre
+        _, axes = np.linalg.eigh(sample.T @ sample)  # ascending
+        axes = axes[:, ::-1][:, :most]
+        sample += centre
     spread = float(np.sqrt(np.square((sample - centre) @ axes).sum(axis=1).mean()))
     return Axes(centre.astype(np.float32), (axes / max(spread, 1e-12)).astype(np.float32))
 

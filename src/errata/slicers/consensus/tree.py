@@ -138,7 +138,7 @@ def best_antichain(merges: Array, n: Array, errors: Array, base: float, centres:
     cells = [np.array([i]) for i in range(k)]
     own = (log_evidence(n, errors, base) - price).tolist()
     best = [max(value, 0.0) for value in own]
-    chosen: list[list[int]] = [[i] if value > 0 else [] for i, value in enumerate(own)]
+    chosen = [[i] * (value > 0) for i, value in enumerate(own)]
     for i, (a, b) in enumerate(merges):
         node = k + i
         cells.append(np.concatenate([cells[a], cells[b]]))
