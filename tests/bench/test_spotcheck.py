@@ -232,6 +232,8 @@ def test_only_the_published_size_is_called_spotcheck():
 def test_all_is_every_method_in_both_presets():
     assert {"domino:as_published", "domino:recommended", "spotlight:as_published"} <= set(expand(["all"]))
     assert expand(["gmm,confusion"]) == ["gmm", "confusion"]
+    assert "high-loss:within_label" not in expand(["all"])
+    assert expand(["all"], beside=["high-loss:within_label"])[-1] == "high-loss:within_label"
 
 
 def test_audits_stand_beside_methods_where_they_are_allowed():

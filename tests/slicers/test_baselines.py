@@ -16,6 +16,24 @@ def test_high_loss_takes_the_highest_losses():
     assert np.flatnonzero(weights[:, 0]).tolist() == [95, 96, 97, 98, 99]
 
 
+def test_high_loss_within_labels_ranks_the_rows_of_each_by_what_the_true_class_lacks():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 400)
+    positive = np.where(rng.random(400) < 0.8, labels, 1 - labels) * 0.6 + 0.4 * rng.random(400)
+    ev = Evaluation(labels=labels, probs=np.stack([1 - positive, positive], axis=1))
+    slicer = make("high-loss:within_label", options={"size": 0.1}).fit(ev)
+    weights = slicer.membership(ev)
+    lacks = 1 - ev.probs[np.arange(400), labels]
+    assert {rule["scope"]["label"] for rule in slicer.rules_} == {0, 1}
+    for j, rule in enumerate(slicer.rules_):
+        own = labels == rule["scope"]["label"]
+        np.testing.assert_allclose(weights[own, j], lacks[own], atol=1e-12)
+        assert not weights[~own, j].any()
+        assert (weights[:, j] >= slicer.thresholds_[j]).sum() == round(0.1 * own.sum())
+    with pytest.raises(ValueError, match="needs `labels`"):
+        make("high-loss", options={"scope": "label"}).fit(Evaluation(losses=lacks))
+
+
 def test_confusion_cells_by_frequency():
     labels = np.array([0] * 5 + [1] * 5 + [2] * 5)
     predictions = np.array([0, 0, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2])

@@ -41,16 +41,18 @@ def methods_of_audit(name: str) -> list[str] | None:
     return [method for method in methods.split("+") if method]
 
 
-def expand(methods: Sequence[str], audits: bool = False) -> list[str]:
+def expand(methods: Sequence[str], audits: bool = False, beside: Sequence[str] = ()) -> list[str]:
     """Names of methods, with `all` replaced by every method in both presets.
 
-    methods: names, or lists of names separated by commas. audits: whether `audit` may be among them.
+    methods: names, or lists of names separated by commas. audits: whether `audit` may be among them. beside: what `all`
+    stands for as well.
     """
     names = [name for part in methods for name in part.split(",") if name]
     if "all" in names:
         every = []
         for name, cls in registry().items():
             every += [f"{name}:{preset}" for preset in ("as_published", "recommended") if preset in cls.presets]
+        every += beside
         names = every + [name for name in names if audits and methods_of_audit(name) is not None]
     if not names:
         raise InputError("`--method` is empty; name at least one, or `all`")

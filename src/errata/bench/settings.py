@@ -255,6 +255,9 @@ def evaluation(table: Table, arrays: Mapping[str, Array], own: bool = True) -> E
     )
 
 
+NO_EMBEDDING = "high-loss:within_label"  # 1 - p(true class) in each label: what a search of an embedding has to beat
+
+
 @dataclass(frozen=True)
 class Score:
     """One method on one setting: means over its slices."""

@@ -180,7 +180,7 @@ def settings(
 ) -> None:
     """Models that fail on a known slice of a table: how high does each method rank its rows?"""
     kinds = _kinds("kind of setting", kind, tuple(STRENGTHS))
-    methods = expand(method)
+    methods = expand(method, beside=[slice_settings.NO_EMBEDDING])
     options = read_options(methods, sets, [])
     check_methods(methods, options, seed)
     _check_numbers({"settings": keep, "tries": tries, "epochs": epochs, "rows": rows, "n": n})

@@ -56,6 +56,7 @@ class Consensus(BaseSlicer):
     name = "consensus"
     needs = frozenset({"representations", "losses"})
     presets: ClassVar = {"recommended": {}, "as_published": {}}
+    own_scopes: ClassVar = {kind: {"scope": kind} for kind in ("none", "label", "prediction")}
     limits: ClassVar = {"slices": AT_LEAST_ONE, "axes": AT_LEAST_ONE}
 
     def __init__(
