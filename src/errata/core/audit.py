@@ -59,10 +59,14 @@ class HeldOutMeasure:
         Of the gap; simultaneous over all slices tested.
     gap_in_class : float, optional
         The gap to rows of the same class.
+    gap_to_all : float, optional
+        Of a slice within a scope, which is compared with the rest of that scope: the gap to all other rows. Both must
+        hold for a verdict.
     excess : (float, float, float)
         Errors beyond what the rest's rate gives: estimate, low, high.
     p_value, q_value : float, float
-        Of "worse than the rest by no more than the margin"; q is Benjamini and Hochberg's, and decides nothing.
+        Of "worse than the rest by no more than the margin", and within a scope also than all others; q is Benjamini
+        and Hochberg's, and decides nothing.
     power : float
         To see a gap of 20 points, from sizes alone.
     visible_gap : float, optional
@@ -93,6 +97,7 @@ class HeldOutMeasure:
     mean_loss: float | None
     loss_gap: float | None
     loss_interval: tuple[float, float] | None
+    gap_to_all: float | None = None
 
 
 class Explanation(Record):

@@ -324,15 +324,16 @@ class _HeldOutRows:
         return compare(reference, self.inside, self.outcome, self.groups)
 
 
-def _held_out_rows(split: SplitTask, candidate: SliceCandidate) -> _HeldOutRows:
-    mask = split.confirm & rows_in_scope(split.evaluation, candidate.rule.get("scope"))
+def _held_out_rows(split: SplitTask, candidate: SliceCandidate, scope: Mapping[str, Any] | None) -> _HeldOutRows:
+    mask = split.confirm & rows_in_scope(split.evaluation, scope)
     groups = None if split.evaluation.groups is None else split.evaluation.groups[mask]
     return _HeldOutRows(mask, candidate.members[mask], _sided(split.outcome[mask], candidate.side), groups)
 
 
 def _confirm(split: SplitTask, candidate: SliceCandidate, s: int) -> SliceResult:
     """One candidate of s on held-out rows."""
-    rows = _held_out_rows(split, candidate)
+    scope = candidate.rule.get("scope")
+    rows = _held_out_rows(split, candidate, scope)
     counts = rows.compare_with(rest_reference(len(rows.inside)))
     assert counts is not None  # `select_candidates` takes no slice without enough others
     level = split.settings.level / s
@@ -341,6 +342,8 @@ def _confirm(split: SplitTask, candidate: SliceCandidate, s: int) -> SliceResult
     same_class = against.get("class")
     gap_in_class = None if same_class is None else same_class.gap
     held_out = replace(_measure_held_out(split, candidate, rows, counts, level), gap_in_class=gap_in_class)
+    if scope:
+        held_out = _beside_all(split, candidate, held_out)
     verdict = _verdict(split, held_out, level)
     beyond: tuple[str, ...] = ()
     explained_by: tuple[str, ...] = ()
@@ -362,6 +365,16 @@ def _confirm(split: SplitTask, candidate: SliceCandidate, s: int) -> SliceResult
         not_applicable=tuple(name for name, reference in split.references if reference is None),
         reason=reason,
     )
+
+
+def _beside_all(split: SplitTask, candidate: SliceCandidate, held_out: HeldOutMeasure) -> HeldOutMeasure:
+    """A slice within a scope must also be worse than all other rows: one of a class that is easy is no finding."""
+    rows = _held_out_rows(split, candidate, None)
+    counts = rows.compare_with(rest_reference(len(rows.inside)))
+    assert counts is not None  # there are at least as many others as in the scope
+    sign = 1 if candidate.side == "hard" else -1
+    p_value = max(held_out.p_value, gaps.p_gap(counts, split.delta))
+    return replace(held_out, p_value=p_value, gap_to_all=sign * counts.gap)
 
 
 def _verdict(split: SplitTask, held_out: HeldOutMeasure, level: float) -> Verdict:
