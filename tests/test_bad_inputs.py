@@ -191,6 +191,8 @@ AUDIT: dict[str, tuple[Callable[[Path], Any], str, tuple[str, ...]]] = {
                                  ("an option is for method `gmm`", "--method gmm")),
     "option of a method that the default does not run": (GOOD, "x.npz -o out --set spotlight.size=0.05",
                                                          ("an option is for method `spotlight`", "--method spotlight")),
+    "unknown scope": (GOOD, "x.npz -o out --within labels", ("unknown `within`", "did you mean `label`")),
+    "scope that a method has already": (GOOD, "x.npz -o out --method confusion --within label", ("cells",)),
     "wrong type of option": (GOOD, f"{SPOTLIGHT} spotlight.size=big", ("`spotlight.size`", "a number", "'big'")),
     "whole number asked for": (GOOD, f"{SPOTLIGHT} spotlight.slices=2.5",
                                ("`spotlight.slices`", "an integer", "2.5")),
