@@ -49,6 +49,7 @@ TOP = {
     "overall": "All rows and the held-out rows, see [overall](#overall).",
     "tasks": "The same for each label of a multi-label audit, with its name in `task`; else empty.",
     "slices": "The slices in order of importance, see [slices](#slices).",
+    "error_types": "Slices that know the outcome, see [error_types](#error-types).",
     "silence": "What this audit could have missed, as a sentence.",
     "explanations": "Explanations of the audit as a whole, see [explanations](#explanations).",
     "null": "Reserved for an audit of shuffled outcomes; null.",
@@ -169,8 +170,10 @@ MEANINGS = {
     "ValueRow.found": "The same shares on the search rows.",
 }
 RULE = {
-    "kind": "`ball`, `component`, `direction`, `path`, `cell`, `loss`, `ids`; `stand-in` for an approximation.",
+    "kind": "`ball`, `component`, `direction`, `path`, `cell`, `loss`, `ids`; `approximation`.",
     "of": "Of an approximation: the rule that it takes the place of.",
+    "learner": "Of an approximation: `vote`, `vote within the prediction` or `regression`.",
+    "match": "Of an approximation: F1 of its search rows with those of the slice, none judged by itself.",
     "representation": "Which one decides membership.",
     "scope": 'The rows that the slice is limited to, such as `{"label": 3}` or `{"prediction": 1}`.',
     "side": "`hard` or `easy`.",
@@ -553,7 +556,7 @@ def _members(cls: type) -> list[str]:
 
 
 def audit_json() -> str:
-    from errata.core.audit import HeldOutMeasure, Overall, SearchMeasure, Slice
+    from errata.core.audit import ErrorType, HeldOutMeasure, Mistake, Overall, SearchMeasure, Slice
     from errata.core.confirm import Settings
 
     settings = {name: words for name, (_, words) in fields_of(Settings).items()}
@@ -573,6 +576,9 @@ def audit_json() -> str:
     lines += ["### confirm", "", lead_of(prose_of(HeldOutMeasure), {}), "", *_keys(_words(HeldOutMeasure))]
     lines += ["### rule", "", "How the method decides membership; which keys there are depends on the method.", ""]
     lines += _keys(RULE)
+    error_type = {name: words for name, words in _words(ErrorType).items() if name != "weights"}
+    lines += ["## error_types", "", lead_of(prose_of(ErrorType), {}), "", *_keys(error_type)]
+    lines += ["### mistakes", "", lead_of(prose_of(Mistake), {}), "", *_keys(_words(Mistake))]
     lines += ["## explanations", "", *explanations()]
     return "\n".join(lines)
 

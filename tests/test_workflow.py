@@ -80,17 +80,21 @@ def test_confirmed_come_first_then_by_what_nothing_explains_then_by_excess(four:
     assert untested == sorted(untested)
 
 
-def test_what_reads_the_outcome_is_measured_through_an_approximation_or_without_numbers() -> None:
-    readers = errata.audit(planted(), methods=["confusion", "high-loss"]).slices
-    assert readers
-    for found in readers:
-        if found.confirm is None:
-            assert (found.reason, found.verdict, found.discover, found.column) == (
-                "unconfirmable", "not confirmed", None, -1,
-            )  # fmt: skip
-        else:
-            assert found.rule["kind"] == "approximation"
-            assert found.fidelity is not None
+def test_what_reads_the_outcome_is_measured_through_an_approximation_and_shown_as_an_error_type() -> None:
+    audit = errata.audit(planted(), methods=["confusion", "high-loss"])
+    assert audit.slices
+    for found in audit.slices:
+        assert found.rule["kind"] == "approximation"
+        assert found.fidelity is not None
+        assert found.confirm is not None
+    first = audit.error_types[0]
+    assert first.id == "e1"
+    assert first.slice == audit.slices[0].id
+    assert first.id in audit.slices[0].error_types
+    assert audit.evaluation.errors is not None
+    assert audit.evaluation.errors[first.members].all()  # a cell of the confusion matrix: its own face
+    assert not audit.evaluation.errors[audit.slices[0].members].all()  # who is at risk
+    assert first.errors == (first.members & ~audit.discover).sum()
 
 
 class TwoFaces(BaseSlicer):
@@ -129,21 +133,22 @@ def test_only_slices_that_know_the_outcome_are_approximated(monkeypatch: pytest.
         np.testing.assert_allclose(weights[found.id], found.weights)
 
 
-def test_a_slice_that_only_the_outcome_defines_is_listed_without_numbers() -> None:
-    """Sixteen errors: too few for an approximation, so it is shown, and neither tested nor applied."""
-    labels = np.arange(200) % 2
-    predictions = labels.copy()
-    predictions[:16] = 1 - predictions[:16]
-    evaluation = Evaluation(
-        labels=labels, predictions=predictions, representations={"x": np.random.default_rng(0).normal(size=(200, D))}
-    )
+def test_a_slice_that_only_the_outcome_defines_is_an_error_type_without_a_slice(tmp_path: Path) -> None:
+    """Forty errors at random: nothing tells them before the outcome, so they are shown, and not tested nor applied."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(400) % 2
+    wrong = rng.permutation(400) < 40
+    evaluation = Evaluation(labels=labels, predictions=labels ^ wrong, representations={"x": rng.normal(size=(400, D))})
     audit = errata.audit(evaluation, methods=["confusion"])
-    blind = [found for found in audit.slices if found.reason == "unconfirmable" and found.confirm is None]
-    assert blind
-    for found in blind:
-        assert (found.discover, found.verdict, found.column) == (None, "not confirmed", -1)
-        assert found.id not in errata.apply(audit, evaluation)
-    assert audit.settings["tested"] == len([found for found in audit.slices if found.confirm is not None])
+    assert not audit.confirmed
+    alone = [found for found in audit.error_types if found.slice is None]
+    assert alone
+    assert not set(errata.apply(audit, evaluation)) & {found.id for found in alone}
+    assert audit.settings["tested"] == len(audit.slices)
+    again = errata.load(errata.save(audit, tmp_path / "audit"))
+    assert [found.to_json() for found in again.error_types] == [found.to_json() for found in audit.error_types]
+    for found, before in zip(again.error_types, audit.error_types, strict=True):
+        assert found.weights.tobytes() == before.weights.tobytes()
 
 
 def test_the_search_never_sees_a_confirm_outcome() -> None:
@@ -475,4 +480,4 @@ def test_rows_with_nothing_to_approximate_by_are_audited_all_the_same():
     """No representation, and one class predicted: what an approximation would be predicted from does not vary."""
     rows = Evaluation(labels=np.arange(60) % 2, predictions=np.zeros(60, int))
     found = errata.audit(rows, methods=["confusion"])
-    assert all(one.reason == "unconfirmable" for one in found.slices)
+    assert not found.slices

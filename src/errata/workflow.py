@@ -9,10 +9,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from . import store
-from .core import Array, Audit, Captions, Evaluation, InputError, Progress, Slice, silent
+from .core import Array, Audit, Captions, ErrorType, Evaluation, InputError, Progress, Slice, silent
 from .core.apply import apply, scoped
-from .core.audit import UNCONFIRMABLE
 from .core.confirm import (
     Settings,
     SliceCandidate,
@@ -22,6 +23,7 @@ from .core.confirm import (
     describe_sensitivity,
     select_candidates,
 )
+from .core.error_types import OutcomeSlice, find_error_types
 from .core.errors import unknown
 from .core.evaluation import INFLUENCE
 from .core.membership import OVERLAP, jaccard
@@ -64,7 +66,7 @@ class _Fit:
     search: _Search
     slicers: dict[str, Any]  # key -> what is saved and applied: the slicer, and the approximation of some of its slices
     candidates: list[SliceCandidate]
-    untestable: list[SliceCandidate]  # only the outcome defines them, so that nothing can be measured
+    outcome_slices: list[OutcomeSlice]  # that know the outcome; some of the candidates are their approximations
 
 
 def audit(
@@ -149,10 +151,12 @@ def audit(
     ]
     results = confirm_all([(search.trial, candidate) for search, candidate in family])
     tested = _in_order([(search, result) for (search, _), result in zip(family, results, strict=True)])
-    untested = [_bare_slice(fit.search, candidate) for fit in fits for candidate in fit.untestable[: settings.most]]
+    slices = [replace(slice_, id=f"s{i}") for i, slice_ in enumerate(tested, start=1)]
+    outcome_slices = [slice_ for fit in fits if not fit.search.reverse for slice_ in fit.outcome_slices]
+    error_types = find_error_types(outcome_slices, slices)
     trials = {search.task: search.trial for search in searches if not search.reverse}
     plain = Audit(
-        slices=tuple(replace(slice_, id=f"s{i}") for i, slice_ in enumerate(tested + untested, start=1)),
+        slices=tuple(_with_error_types(slice_, error_types) for slice_ in slices),
         evaluation=evaluation,
         discover=discover,
         overall=tuple((task, trial.overall()) for task, trial in trials.items()),
@@ -164,6 +168,7 @@ def audit(
         },
         silence=_silence(trials, len(family)),
         slicers={key: slicer for fit in fits for key, slicer in fit.slicers.items()},
+        error_types=error_types,
     )
     result = _explain(plain, train, texts, seed)
     if map:
@@ -378,20 +383,19 @@ def _run(search: _Search, train: Evaluation | None, seed: int) -> _Fit:
     approximation = Approximation(search.method, seed).fit(slicer, search_rows, knowing)
     slicers[_approximation_key(search)] = approximation
     weights = approximation.membership(view)
-    inside = own >= slicer.thresholds_
-    approximated = []
-    for j, column in enumerate(approximation.columns_):
-        members = weights[:, j] >= approximation.thresholds_[j]
-        fidelity = _fidelity(members, inside[:, column], search.trial.confirm)
-        approximated.append(replace(_candidate(search, approximation, weights, j), fidelity=fidelity))
-    without = [  # no approximation, so no column that could be applied to new rows
-        replace(_candidate(search, slicer, own, j), index=-1)
-        for j in knowing
-        if j not in approximation.columns_ and inside[:, j].any()
-    ]
-    empty = [candidate for candidate in approximated if not candidate.members.any()]
-    candidates = fair + [candidate for candidate in approximated if candidate.members.any()]
-    return _Fit(search, slicers, candidates, without + empty)
+    outcome_slices = []
+    for column in knowing:
+        candidate = _candidate(search, slicer, own, column)
+        approximated = None
+        if column in approximation.columns_:
+            j = int(np.flatnonzero(approximation.columns_ == column)[0])
+            approximated = _candidate(search, approximation, weights, j)
+            fidelity = _fidelity(approximated.members, candidate.members, search.trial.confirm)
+            approximated = replace(approximated, fidelity=fidelity)
+        outcome_slices.append(OutcomeSlice(search.trial, search.task, search.key, candidate, approximated))
+    approximations = [item.approximation for item in outcome_slices if item.approximation is not None]
+    candidates = fair + [candidate for candidate in approximations if candidate.members.any()]
+    return _Fit(search, slicers, candidates, outcome_slices)
 
 
 def _approximation_key(search: _Search) -> str:
@@ -432,33 +436,19 @@ def _twin(slices: Sequence[Slice], task: str, candidate: SliceCandidate) -> int 
     return None
 
 
+def _with_error_types(slice_: Slice, error_types: Sequence[ErrorType]) -> Slice:
+    return replace(slice_, error_types=tuple(item.id for item in error_types if item.slice == slice_.id))
+
+
 def _slice(search: _Search, result: SliceResult) -> Slice:
     confirmed_on: Literal["confirm", "discover"] = "discover" if search.reverse else "confirm"
-    return replace(
-        _bare_slice(search, result.candidate),
-        verdict=result.verdict,
-        reason=result.reason,
-        confirmed_on=confirmed_on,
-        discover=result.search,
-        confirm=result.held_out,
-        beyond=result.beyond,
-        explained_by=result.explained_by,
-        not_applicable=result.not_applicable,
-        fidelity=result.candidate.fidelity,
-    )
-
-
-def _bare_slice(search: _Search, candidate: SliceCandidate) -> Slice:
-    """Return a slice of which nothing was measured.
-
-    One that has no approximation stays so: what unites its rows is that they are wrong, and it has no numbers.
-    """
+    candidate = result.candidate
     slicer = search.key if candidate.fidelity is None else _approximation_key(search)
     return Slice(
         id="",
         method=search.method,
         name="",  # `explain` names it
-        verdict="not confirmed",
+        verdict=result.verdict,
         threshold=candidate.threshold,
         rule=candidate.rule,
         weights=candidate.weights,
@@ -466,7 +456,14 @@ def _bare_slice(search: _Search, candidate: SliceCandidate) -> Slice:
         column=candidate.index,
         side=candidate.side,
         task=search.task,
-        reason=UNCONFIRMABLE,
+        reason=result.reason,
+        confirmed_on=confirmed_on,
+        discover=result.search,
+        confirm=result.held_out,
+        beyond=result.beyond,
+        explained_by=result.explained_by,
+        not_applicable=result.not_applicable,
+        fidelity=candidate.fidelity,
         found_by=(search.method,),
     )
 

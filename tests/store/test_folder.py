@@ -6,6 +6,7 @@ import contextlib
 import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -144,6 +145,20 @@ def files(folder: Path) -> dict[str, bytes]:
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
+def test_a_folder_of_version_0_2_has_no_error_types(saved: Any, tmp_path: Path) -> None:
+    audit, folder = saved("plain")
+    assert audit.error_types
+    old = shutil.copytree(folder, tmp_path / "old")
+    facts = json.loads((old / "audit.json").read_text())
+    del facts["error_types"]
+    for item in facts["slices"]:
+        del item["error_types"]
+    (old / "audit.json").write_text(json.dumps(facts))
+    loaded = errata.load(old)
+    assert loaded.error_types == ()
+    assert [found.id for found in loaded.slices] == [found.id for found in audit.slices]
+
+
 # --- round trip ----------------------------------------------------------------------------------------------
 
 
@@ -162,6 +177,10 @@ def test_slices_come_back(kind: str, saved: Any) -> None:
                 assert getattr(before, name) == getattr(after, name), name
                 assert type(getattr(before, name)) is type(getattr(after, name)), name
         assert np.array_equal(before.members, after.members)
+    assert plain([e.to_json() for e in loaded.error_types]) == plain([e.to_json() for e in audit.error_types])
+    for one, other in zip(audit.error_types, loaded.error_types, strict=True):
+        same_bits(one.weights, other.weights)
+        assert np.array_equal(one.members, other.members)
     assert loaded.overall == audit.overall
     assert loaded.silence == audit.silence
     assert plain(loaded.settings) == plain(audit.settings)

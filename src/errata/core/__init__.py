@@ -1,6 +1,6 @@
 """The spine: what is audited (`Evaluation`), what is found (`Slice`, `Audit`), and how it is confirmed."""
 
-from .audit import Audit, Explanation, HeldOutMeasure, Overall, SearchMeasure, Slice, UnknownExplanation
+from .audit import Audit, ErrorType, Explanation, HeldOutMeasure, Overall, SearchMeasure, Slice, UnknownExplanation
 from .blocks import Array, Matrix, RowView
 from .captions import Captions
 from .comparison import Change, Comparison
@@ -18,6 +18,7 @@ __all__ = [
     "Change",
     "Comparison",
     "ErrataError",
+    "ErrorType",
     "Evaluation",
     "Explanation",
     "HeldOutMeasure",

@@ -150,8 +150,8 @@ class Slice:
     weights : array
         (n,) membership of all rows of the evaluation, in [0, 1].
     slicer, column : str, int
-        The key of the fitted slicer in `Audit.slicers`, and which of its columns this slice is; -1 where only the
-        outcome defines it, so that it cannot be applied to other rows.
+        The key of the fitted slicer in `Audit.slicers`, and which of its columns this slice is. In audits of versions
+        up to 0.2, -1 where only the outcome defines it, so that it cannot be applied to other rows.
     side : str
         "hard" where its rows are worse than the rest, "easy" where they are better.
     task : str
@@ -172,6 +172,8 @@ class Slice:
         Methods that found mostly the same rows.
     folded : int
         Near-identical slices that were merged into this one.
+    error_types : tuple of str
+        Of an approximation: the error types whose rows it tells before the outcome, by id.
     explanations : tuple of Explanation
         What its rows have in common.
 
@@ -204,6 +206,7 @@ class Slice:
     fidelity: float | None = None
     found_by: tuple[str, ...] = ()
     folded: int = 0
+    error_types: tuple[str, ...] = ()
     explanations: tuple[Explanation, ...] = ()
 
     @property
@@ -223,6 +226,95 @@ class Slice:
         facts["discover"] = asdict(self.discover) if self.discover else None
         facts["confirm"] = asdict(self.confirm) if self.confirm else None
         facts["explanations"] = [{"kind": e.kind, **e.to_json()} for e in self.explanations]
+        return facts
+
+
+@dataclass(frozen=True)
+class Mistake(Record):
+    """A label and a prediction that rows of an error type have.
+
+    Attributes
+    ----------
+    label, prediction : int, int
+        The classes.
+    n : int
+        Wrong held-out rows with both.
+    share : float
+        Of the wrong held-out rows of the error type.
+    """
+
+    label: int
+    prediction: int
+    n: int
+    share: float
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorType:
+    """A slice that knows the outcome, as its method found it: defined by its errors, so that no rate is claimed.
+
+    Its other face is the slice that is its approximation, which is told before the outcome and tested.
+
+    Attributes
+    ----------
+    id : str
+        Unique in its audit: "e1", "e2", …
+    method : str
+        The slicer that found it.
+    name : str
+        Its most frequent mistake.
+    rule : mapping
+        How the method tells its members.
+    weights : array
+        (n,) membership of all rows of the evaluation, in [0, 1]. It reads the outcome.
+    threshold : float
+        The least weight of a member.
+    slicer, column : str, int
+        The key of the fitted slicer in `Audit.slicers`, and which of its columns this is.
+    task : str
+        The label, in a multi-label audit.
+    n, errors : int, int
+        Its held-out rows, and those that are wrong.
+    mistakes : tuple of Mistake
+        The most frequent labels and predictions of its wrong held-out rows, at most three.
+    central : tuple of int
+        Wrong held-out rows that are most of its kind, by their number.
+    found_by : tuple of str
+        Methods that found mostly the same rows.
+    folded : int
+        Near-identical ones that were merged into this one.
+    slice : str, optional
+        The slice that is its approximation, by id: who is at risk. None where nothing tells its rows before the
+        outcome, or what does is not worse than the rest on search rows.
+    """
+
+    id: str
+    method: str
+    name: str
+    rule: Mapping[str, Any]
+    weights: Array
+    threshold: float
+    slicer: str = ""
+    column: int = 0
+    task: str = ""
+    n: int = 0
+    errors: int = 0
+    mistakes: tuple[Mistake, ...] = ()
+    central: tuple[int, ...] = ()
+    found_by: tuple[str, ...] = ()
+    folded: int = 0
+    slice: str | None = None
+
+    @property
+    def members(self) -> Array:
+        """(n,) bool: its rows."""
+        inside: Array = self.weights >= self.threshold
+        return inside
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON, without the weights."""
+        facts = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "weights"}
+        facts["mistakes"] = [mistake.to_json() for mistake in self.mistakes]
         return facts
 
 
@@ -276,6 +368,8 @@ class Audit:
         Key -> fitted slicer.
     explanations : tuple of Explanation
         Of the audit as a whole.
+    error_types : tuple of ErrorType
+        Slices that know the outcome, those with the most errors first: shown, and nothing is claimed of them.
 
     Examples
     --------
@@ -297,6 +391,7 @@ class Audit:
     silence: str
     slicers: Mapping[str, Any] = field(default_factory=dict)
     explanations: tuple[Explanation, ...] = ()
+    error_types: tuple[ErrorType, ...] = ()
 
     @property
     def confirmed(self) -> tuple[Slice, ...]:
@@ -319,6 +414,7 @@ class Audit:
             "overall": overall,
             "tasks": tasks,
             "slices": [slice_.to_json() for slice_ in self.slices],
+            "error_types": [error_type.to_json() for error_type in self.error_types],
             "silence": self.silence,
             "explanations": [{"kind": e.kind, **e.to_json()} for e in self.explanations],
             "null": None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core import Evaluation, HeldOutMeasure, Overall, Slice
+from ..core import Audit, ErrorType, Evaluation, HeldOutMeasure, Overall, Slice
 from ..core.audit import UNCONFIRMABLE
 from ..core.ownership import words as ownership_in_words
 from ..core.scope import scope_in_words
@@ -17,6 +17,7 @@ from ..explain.names import Name
 from ..explain.tokens import Lengths
 from . import numbers
 
+MOST_LISTED = 5  # error types in one line
 ERROR = "error"  # `Overall.outcome` where an outcome is an error
 
 
@@ -139,6 +140,42 @@ def ownership(settings: Mapping[str, Any]) -> list[str]:
     """Of each representation, whether it contains the model's prediction, and who says so."""
     known: Mapping[str, Any] = settings.get("ownership") or {}
     return [f"{name}: {ownership_in_words(facts)}." for name, facts in known.items()]
+
+
+def error_type(error_type: ErrorType, rows: Evaluation, outcome: str) -> str:
+    """How many held-out rows an error type has, and what the model takes them for."""
+    bad = bad_outcomes(outcome)
+    lead = f"{numbers.count(error_type.errors)} {bad} among {numbers.counted(error_type.n, 'held-out row')}"
+    listed = ", ".join(
+        f"“{rows.class_name(mistake.label)}” predicted “{rows.class_name(mistake.prediction)}” "
+        f"{numbers.count(mistake.n)} times"
+        for mistake in error_type.mistakes
+    )
+    return f"{lead}: {listed}." if listed else f"{lead}."
+
+
+def at_risk(slice_: Slice | None, outcome: str) -> str:
+    """What was tested in the place of an error type, and what came out."""
+    if slice_ is None:
+        return "not tested: what is known before the outcome does not tell these rows, or was no worse on search rows."
+    return f"{slice_.verdict.capitalize()}. {verdict(slice_, outcome)}"
+
+
+def error_types(audit: Audit) -> str:
+    """The error types of an audit in one line; nothing where it has none."""
+    if not audit.error_types:
+        return ""
+    listed = ", ".join(
+        f"{item.name} ({numbers.count(item.errors)}{_tested_as(item)})" for item in audit.error_types[:MOST_LISTED]
+    )
+    more = len(audit.error_types) - MOST_LISTED
+    tail = f" and {more} more" if more > 0 else ""
+    count = numbers.counted(len(audit.error_types), "error type")
+    return f"{count}, by held-out errors: {listed}{tail}. Defined by their errors: no rate is claimed."
+
+
+def _tested_as(error_type: ErrorType) -> str:
+    return "" if error_type.slice is None else f", at risk: {error_type.slice}"
 
 
 def hard_predictions(settings: Mapping[str, Any]) -> str:

@@ -39,7 +39,7 @@ def _slice(audit: Audit, slice_: Slice) -> list[RenderableType]:
 
 
 def _notes(audit: Audit) -> list[str]:
-    notes = []
+    notes = [line for line in [sentences.error_types(audit)] if line]
     if any(slice_.confirm for slice_ in audit.slices):
         notes.append(f"Intervals: {sentences.level(audit.settings)}, over {audit.settings['tested']} slices tested.")
     run = audit.settings["run"]

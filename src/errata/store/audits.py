@@ -17,6 +17,7 @@ from ..core import (
     Array,
     Audit,
     ErrataError,
+    ErrorType,
     Explanation,
     HeldOutMeasure,
     InputError,
@@ -25,7 +26,7 @@ from ..core import (
     Slice,
     State,
 )
-from ..core.audit import SCHEMA
+from ..core.audit import SCHEMA, Mistake
 from . import arrays, evaluations
 from .atomic import atomic_folder, check_output
 
@@ -75,7 +76,9 @@ def _plain(value: Any) -> Any:
 
 def _memberships(audit: Audit) -> pa.Table:
     split = np.where(audit.discover, "discover", "confirm")
-    columns = {"id": audit.evaluation.row_ids, "split": split, **{s.id: s.weights for s in audit.slices}}
+    columns = {"id": audit.evaluation.row_ids, "split": split}
+    columns |= {slice_.id: slice_.weights for slice_ in audit.slices}
+    columns |= {error_type.id: error_type.weights for error_type in audit.error_types}
     return pa.table({name: evaluations.to_arrow(values) for name, values in columns.items()})
 
 
@@ -140,6 +143,9 @@ def _load(
         silence=facts["silence"],
         slicers={path.stem: restore(_state(path)) for path in sorted((folder / "slicers").glob("*.json"))},
         explanations=tuple(restore_explanation(item) for item in facts["explanations"]),
+        error_types=tuple(  # audits of versions up to 0.2 have none
+            _error_type(item, table.column(item["id"]).to_numpy()) for item in facts.get("error_types", ())
+        ),
     )
 
 
@@ -171,6 +177,11 @@ def _slice(item: dict[str, Any], weights: Array, restore_explanation: RestoreExp
     if item["confirm"]:
         facts["confirm"] = HeldOutMeasure(**_tuples(item["confirm"]))
     return Slice(**facts)
+
+
+def _error_type(item: dict[str, Any], weights: Array) -> ErrorType:
+    mistakes = tuple(Mistake.from_json(mistake) for mistake in item["mistakes"])
+    return ErrorType(**{**_tuples(item), "weights": weights, "mistakes": mistakes})
 
 
 def _tuples(facts: dict[str, Any]) -> dict[str, Any]:

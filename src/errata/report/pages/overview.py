@@ -11,11 +11,13 @@ import numpy as np
 from ...core import Audit
 from .. import numbers, sentences
 from ..contract import Page, Request, View
+from ..error_type_lines import error_type_lines
 from ..sections import sections
 from ..slice_lines import methods_of, order_labels, slice_lines
 from ..static_files import Script
 
 MAX_CONFIRMED = 5  # confirmed slices before the fold
+MAX_ERROR_TYPES = 5  # error types before the fold
 NAMED_SETTINGS = ("version", "methods", "seed", "softness", "ownership")  # that have a line of their own
 
 
@@ -97,7 +99,9 @@ def context(view: View, request: Request) -> dict[str, Any]:
     audit = view.audit
     shares = error_shares(audit)
     label = shares_label(shares) if shares else ""
-    lines = slice_lines(view, view.backend.standings())
+    standings = view.backend.standings()
+    lines = slice_lines(view, standings)
+    error_types = error_type_lines(view, standings)
     confirmed = [line for line in lines if line["verdict"] == "confirmed"]
     searched = int(audit.discover.sum())
     held_out = len(audit.discover) - searched
@@ -114,6 +118,8 @@ def context(view: View, request: Request) -> dict[str, Any]:
         "not_confirmed": [line for line in lines if line["verdict"] == "not confirmed"],
         "too_few": [line for line in lines if line["verdict"] == "too few to tell"],
         "silence": audit.silence,
+        "error_types": error_types[:MAX_ERROR_TYPES],
+        "more_error_types": error_types[MAX_ERROR_TYPES:],
         "sections": sections(view, None),
         "made": provenance(audit),
     }

@@ -13,6 +13,7 @@ from ...core.gaps import wilson
 from ...explain.near import Near
 from .. import marks, numbers, script_data, sentences
 from ..contract import Page, Request, View
+from ..error_type_lines import error_type_lines
 from ..sections import sections
 from ..slice_lines import slice_line
 from ..static_files import Script
@@ -57,6 +58,7 @@ def slice_values(view: View, slice_: Slice, standings: Mapping[str, Any]) -> dic
         "marks": two_marks(view.audit, slice_),
         "forest": forest(view, slice_),
         "forest_note": f"Share of held-out rows, each with its own 95% interval. {methods}",
+        "error_types": error_type_lines(view, standings, slice_),
         "sections": sections(view, slice_),
     }
 
