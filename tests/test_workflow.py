@@ -379,7 +379,7 @@ def test_apply_to_its_own_rows_gives_the_same_bits(four: Audit) -> None:
 
 def test_an_approximation_asks_for_the_predictions_it_learnt_from() -> None:
     """Beside a foreign representation: the model's own contains them."""
-    own = errata.audit(planted(), methods=["confusion"])
+    own = errata.audit(planted(sources={"x": Source(from_model=True)}), methods=["confusion"])
     foreign = errata.audit(planted(sources={"x": Source(from_model=False)}), methods=["confusion"])
     bare = Evaluation(representations=own.evaluation.representations)
     assert own.slices

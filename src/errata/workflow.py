@@ -151,12 +151,10 @@ def audit(
     ]
     results = confirm_all([(search.trial, candidate) for search, candidate in family])
     tested = _in_order([(search, result) for (search, _), result in zip(family, results, strict=True)])
-    slices = [replace(slice_, id=f"s{i}") for i, slice_ in enumerate(tested, start=1)]
-    outcome_slices = [slice_ for fit in fits if not fit.search.reverse for slice_ in fit.outcome_slices]
-    error_types = find_error_types(outcome_slices, slices)
+    slices, error_types = _two_faces(fits, tested)
     trials = {search.task: search.trial for search in searches if not search.reverse}
     plain = Audit(
-        slices=tuple(_with_error_types(slice_, error_types) for slice_ in slices),
+        slices=slices,
         evaluation=evaluation,
         discover=discover,
         overall=tuple((task, trial.overall()) for task, trial in trials.items()),
@@ -436,8 +434,13 @@ def _twin(slices: Sequence[Slice], task: str, candidate: SliceCandidate) -> int 
     return None
 
 
-def _with_error_types(slice_: Slice, error_types: Sequence[ErrorType]) -> Slice:
-    return replace(slice_, error_types=tuple(item.id for item in error_types if item.slice == slice_.id))
+def _two_faces(fits: Sequence[_Fit], tested: Sequence[Slice]) -> tuple[tuple[Slice, ...], tuple[ErrorType, ...]]:
+    """Slices with their ids, and the error types behind some of them; each points at the other."""
+    slices = [replace(slice_, id=f"s{i}") for i, slice_ in enumerate(tested, start=1)]
+    outcome_slices = [slice_ for fit in fits if not fit.search.reverse for slice_ in fit.outcome_slices]
+    error_types = find_error_types(outcome_slices, slices)
+    behind = {slice_.id: tuple(item.id for item in error_types if item.slice == slice_.id) for slice_ in slices}
+    return tuple(replace(slice_, error_types=behind[slice_.id]) for slice_ in slices), error_types
 
 
 def _slice(search: _Search, result: SliceResult) -> Slice:
