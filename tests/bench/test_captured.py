@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from errata.bench import bounds, captured, real_models
+from errata.bench import bounds, captured, real_models, results
 from errata.bench.captured import confirmed_rows, measure_capture, summarise_capture
 from errata.bench.methods import audited_methods, expand_audits
 from errata.bench.real_models import FOREIGN, OWN, AuditedModel, expand_tables, read_model, write_model
@@ -145,7 +145,7 @@ def test_bounds_are_read_for_the_same_search_rows_only(tmp_path):
 # --- the runner ----------------------------------------------------------------------------------------------
 
 
-def test_models_and_bounds_are_stored_and_audits_run_again(trained, tmp_path, monkeypatch):
+def test_models_and_bounds_are_stored_and_audits_run_again_where_code_has_changed(trained, tmp_path, monkeypatch):
     rows = captured.run(["one", "sound"], ["default", "gmm"], tmp_path, seed=3)
     assert [(row["table"], row["kind"], row["method"]) for row in rows[:4]] == [
         ("one", FOREIGN, "default"), ("one", FOREIGN, "gmm"), ("one", OWN, "default"), ("one", OWN, "gmm"),
@@ -158,8 +158,14 @@ def test_models_and_bounds_are_stored_and_audits_run_again(trained, tmp_path, mo
     audits = []
     monkeypatch.setattr(captured, "audit", lambda *given, **named: audits.append(named) or audit(*given, **named))
     again = captured.run(["one", "sound"], ["gmm"], tmp_path, seed=3)
+    assert again == [row for row in rows if row["method"] == "gmm"]
+    assert not audits
+    captured.run(["one"], ["gmm"], tmp_path, seed=3, options={"gmm": {"axes": 3}})
+    assert len(audits) == 2  # other options, other results
+    monkeypatch.setattr(results, "code_fingerprint", lambda: "changed")
+    again = captured.run(["one", "sound"], ["gmm"], tmp_path, seed=3)
+    assert len(audits) == 6
     assert trained == [3, 3]
-    assert len(audits) == 4
     without_seconds = {key: value for key, value in again[0].items() if key != "seconds"}
     assert without_seconds.items() <= rows[1].items()
     with pytest.raises(InputError, match="holds another benchmark"):

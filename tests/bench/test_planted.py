@@ -187,7 +187,7 @@ def unable(monkeypatch):
     monkeypatch.setattr(planted, "run_audit", run_audit)
 
 
-def test_rows_and_their_means(trained, unable, tmp_path):
+def test_rows_and_their_means(trained, unable, tmp_path, monkeypatch):
     benchmark = PlantedBenchmark(kinds=["metadata"], n=[1500], sizes=[0.1], gaps=[0.5], repeats=2)
     results = planted.run(benchmark, ["one"], ["gmm", "barlow"], tmp_path)
     assert [row["method"] for row in results] == ["gmm", "barlow"] * 2
@@ -198,6 +198,8 @@ def test_rows_and_their_means(trained, unable, tmp_path):
     assert (second["method"], second["trials"], second["found"]) == ("barlow", 0, None)
     table = planted_table([first, second]).splitlines()
     assert len({line.count("|") for line in table}) == 1
+    monkeypatch.setattr(planted, "run_audit", None)  # a killed run is resumed
+    assert planted.run(benchmark, ["one"], ["gmm", "barlow"], tmp_path) == results
     with pytest.raises(InputError, match="no table has a group"):
         planted.run(replace(benchmark, sizes=[0.4]), ["one"], ["gmm"], tmp_path)
 

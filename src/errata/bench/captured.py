@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from ..workflow import audit, options_of
 from .bounds import Bounds, measure_bounds, read_bounds, write_bounds
 from .methods import audited_methods
 from .real_models import model_path, prepare, read_model
+from .results import resume_result
 
 MEANS = ("slices", "share", "captured", "ceiling", "tree_share", "tree_captured", "seconds")
 
@@ -78,7 +80,7 @@ def run(
 ) -> list[dict[str, Any]]:
     """Prepare what is missing, audit every table by every method, and return the rows of the table.
 
-    Models, ceilings and floors are stored in the folder and used again; audits always run, since they are what changes.
+    Models, ceilings and floors are stored in the folder and used again, audits only while the code is the same.
     """
     prepare(names, seed, folder, lambda stage, share: progress(stage, share / 2))
     cases = [(name, kind) for name in names for kind in read_model(model_path(folder, name)).representations]
@@ -105,7 +107,12 @@ def judge(
         "error_rate": float(model.errors.mean()),
         **bounds.facts(),
     }
-    return [{**facts, **judge_method(evaluation, bounds, method, seed, options)} for method in methods]
+    rows = []
+    for method in methods:
+        key = {"table": name, "kind": kind, "method": method, "options": options_of_audit(method, options)}
+        result = resume_result(folder, key, partial(judge_method, evaluation, bounds, method, seed, options))
+        rows.append({**facts, **result})
+    return rows
 
 
 def _bounds(evaluation: Evaluation, path: Path, seed: int) -> Bounds:
@@ -138,8 +145,12 @@ def run_audit(evaluation: Evaluation, name: str, seed: int, options: Mapping[str
     methods = audited_methods([name])
     if not methods:
         return audit(evaluation, seed=seed)
-    own = {method: options_of(method, options) for method in methods}
-    return audit(evaluation, methods=methods, options=own, seed=seed)
+    return audit(evaluation, methods=methods, options=options_of_audit(name, options), seed=seed)
+
+
+def options_of_audit(name: str, options: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The options of the methods that an audit names."""
+    return {method: options_of(method, options) for method in audited_methods([name])}
 
 
 def summarise(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

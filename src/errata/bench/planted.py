@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,10 @@ from ..core.confirm import Settings, SliceCandidate, SplitTask, confirm_all
 from ..core.errors import unknown
 from ..core.split import discover_mask
 from .bounds import standardised, tree_rows
-from .captured import run_audit
+from .captured import options_of_audit, run_audit
 from .metrics import mean_and_error
 from .real_models import FOREIGN, AuditedModel, model_path, prepare, read_model
+from .results import resume_result
 
 METADATA = "metadata"
 CLASS = "class"
@@ -256,8 +258,7 @@ def run(
         progress(f"{trial.kind}, {trial.n:,} rows", (1 + i / len(trials)) / 2)
         planted = _plant_somewhere(models, trial)
         if planted is not None:
-            facts = describe(planted, trial)
-            rows += [{**facts, **judge(planted, trial, method, options or {})} for method in methods]
+            rows += _judge_all(planted, trial, methods, folder, options or {})
     if not rows:
         raise InputError("no table has a group of such a size in so many rows; ask for fewer rows or smaller groups")
     return rows
@@ -272,6 +273,20 @@ def _plant_somewhere(models: Mapping[str, AuditedModel], trial: Trial) -> Plante
         if planted is not None:
             return replace(planted, table=table)
     return None
+
+
+def _judge_all(
+    planted: Planted, trial: Trial, methods: Sequence[str], folder: Path, options: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """One row a method; what the same code stored is used again."""
+    key = {"table": planted.table, **asdict(trial)}
+    facts = resume_result(folder, key, partial(describe, planted, trial))
+    rows = []
+    for method in methods:
+        own = {**key, "method": method, "options": options_of_audit(method, options)}
+        result = resume_result(folder, own, partial(judge, planted, trial, method, options))
+        rows.append({**facts, **result})
+    return rows
 
 
 def describe(planted: Planted, trial: Trial) -> dict[str, Any]:

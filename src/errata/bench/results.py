@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..core import Array, InputError
+from ..slicers import registry
 
 
 def write(path: Path, data: bytes) -> None:
@@ -52,3 +56,27 @@ def write_rows(path: Path | None, rows: Sequence[dict[str, Any]]) -> None:
     """Write the rows of a table as JSON, where a path is named."""
     if path is not None:
         write(path, (json.dumps({"rows": list(rows)}, indent=1) + "\n").encode())
+
+
+def resume_result(folder: Path, key: Mapping[str, Any], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return what was stored for this key by the same code, or compute and store it."""
+    name = hashlib.blake2b(json.dumps(key, sort_keys=True).encode(), digest_size=8).hexdigest()
+    path = folder / f"results-{code_fingerprint()}" / f"{name}.json"
+    if path.exists():
+        stored: dict[str, Any] = json.loads(path.read_text())
+        return stored
+    result = make()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write(path, json.dumps(result).encode())
+    return result
+
+
+@cache
+def code_fingerprint() -> str:
+    """A hash of this package and of methods from others: results of a method that has changed are not used again."""
+    sources = set(Path(__file__).parents[1].rglob("*.py"))
+    sources |= {Path(inspect.getfile(method)) for method in registry().values()}
+    digest = hashlib.blake2b(digest_size=6)
+    for source in sorted(sources):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
