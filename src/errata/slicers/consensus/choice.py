@@ -1,8 +1,9 @@
 """The honest choice: which of many overlapping candidates are told, by evidence on search rows and a price for each.
 
-A set of slices explains the outcomes of search rows better the more evidence its slices have in sum, each row
-counted once. So a candidate stands against the smaller ones inside it: it takes their place where it has more evidence
-than they have together, and else is told only where what it adds stands out by itself.
+A set of slices explains the outcomes of search rows better the more evidence its slices have in sum, where each row is
+counted once, for the slice with the highest rate that holds it. Slices are added one by one while that sum grows, and
+dropped again where others have made them needless. Groups that geometry told apart come first and stay: a slice that
+joins two of them has as much evidence as they have, and says less.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from ...core import Array
 from ...core.membership import OVERLAP, jaccard
 from .evidence import log_evidence
 
-INSIDE = 0.5  # share of a slice's rows in a larger one from which it is a part of it
-JOINED = 1.25  # times their evidence: what several slices need to be told as one, since someone told them apart
-ADDED = 0.5  # share of a candidate's rows that must be new, for what it adds to be told
+ADDED = 0.5  # share of a slice's rows that no sharper slice has, for it to be told
+CONSIDERED = 100  # candidates that are compared, those with most evidence
 
 
 @dataclass(eq=False)
@@ -34,7 +36,7 @@ class Candidate:
     price
         Logarithm of how many were looked at to find it.
     rank
-        Those of a lower rank enter first: they tell groups apart by geometry as well as by their rate.
+        0 for a group that geometry told apart from its neighbours, 1 for others.
     found_by
         The parts that found it or a near-copy.
     """
@@ -44,18 +46,21 @@ class Candidate:
     members: Array
     base: float
     price: float
-    rank: int = 0
+    rank: int = 1
     found_by: set[int] = field(default_factory=set)
-    value: float = 0.0
 
-    def evidence(self, bad: Array, rows: Array | None = None) -> float:
-        """Evidence of its rows, or of some of them, after its price."""
-        inside = self.members if rows is None else rows
-        return float(log_evidence(inside.sum(), bad[inside].sum(), self.base)) - self.price
+    def value(self, bad: Array, rows: Array) -> float:
+        """Evidence of some of its rows, after its price; a price alone where they are not worse than `base`."""
+        evidence = float(log_evidence(rows.sum(), bad[rows].sum(), self.base))
+        return max(evidence, 0.0) - self.price
+
+    def rate(self, bad: Array) -> float:
+        """The share of bad ones among its rows, drawn to the base rate where there are few."""
+        return float((bad[self.members].sum() + self.base) / (self.members.sum() + 1))
 
 
 def choose(candidates: Sequence[Candidate], bad: Array, most: int) -> list[Candidate]:
-    """The candidates that are told, most excess first.
+    """The candidates that are told, those with most evidence first.
 
     Parameters
     ----------
@@ -66,47 +71,43 @@ def choose(candidates: Sequence[Candidate], bad: Array, most: int) -> list[Candi
     most
         How many are told at most.
     """
-    chosen: list[Candidate] = []
-    for candidate in candidates:
-        candidate.value = candidate.evidence(bad)
-        candidate.found_by = {candidate.part}
-    standing = [candidate for candidate in candidates if candidate.value > 0]
-    for candidate in sorted(standing, key=lambda c: (c.rank, int(c.members.sum()), -c.value)):
-        _enter(candidate, chosen, bad)
-    chosen.sort(key=lambda c: -c.value)
-    chosen = chosen[:most]
-    _note_copies(chosen, standing)
-    return chosen
+    standing = [candidate for candidate in candidates if candidate.value(bad, candidate.members) > 0]
+    standing.sort(key=lambda c: -c.value(bad, c.members))
+    standing = standing[:CONSIDERED]
+    apart = _grow([], [c for c in standing if c.rank == 0], bad, most)
+    told = _grow(apart, [c for c in standing if c.rank > 0], bad, most)
+    for candidate in told:
+        copies = (c for c in standing if jaccard(candidate.members, c.members) >= OVERLAP)
+        candidate.found_by = {candidate.part, *(c.part for c in copies)}
+    return sorted(told, key=lambda c: -c.value(bad, c.members))
 
 
-def _enter(candidate: Candidate, chosen: list[Candidate], bad: Array) -> None:
-    """Let a candidate take the place of smaller ones, stand beside them, or leave."""
-    inside = [c for c in chosen if (c.members & candidate.members).sum() >= INSIDE * c.members.sum()]
-    others = [c for c in chosen if c not in inside]
-    alone = _value_beside(candidate, others, bad)
-    margin = JOINED if any(c.rank < candidate.rank for c in inside) else 1.0
-    if inside and alone > margin * sum(c.value for c in inside):
-        chosen[:] = others
-        candidate.value = alone
-    else:
-        candidate.value = _value_beside(candidate, chosen, bad)
-    if candidate.value > 0:
-        chosen.append(candidate)
+def _grow(fixed: list[Candidate], pool: Sequence[Candidate], bad: Array, most: int) -> list[Candidate]:
+    """Add the candidate that adds most evidence, drop what that made needless, until nothing adds any."""
+    told = list(fixed)
+    total = _total(told, bad)
+    while len(told) < most:
+        gains = [(_total([*told, c], bad), i) for i, c in enumerate(pool) if c not in told]
+        if not gains or max(gains)[0] <= total + 1e-9:
+            break
+        total, best = max(gains, key=lambda gain: (gain[0], -gain[1]))
+        told.append(pool[best])
+        for candidate in [c for c in told if c not in fixed]:
+            without = [c for c in told if c is not candidate]
+            if _total(without, bad) > total:
+                told = without
+                total = _total(told, bad)
+    return told
 
 
-def _value_beside(candidate: Candidate, chosen: Sequence[Candidate], bad: Array) -> float:
-    """The evidence of the rows that no chosen slice has; nothing where too few are left."""
-    rest = candidate.members.copy()
-    for c in chosen:
-        rest &= ~c.members
-    if rest.sum() < ADDED * candidate.members.sum():
-        return 0.0
-    return min(candidate.evidence(bad), candidate.evidence(bad, rest))
-
-
-def _note_copies(chosen: Sequence[Candidate], standing: Sequence[Candidate]) -> None:
-    """Which parts found each chosen slice too."""
-    for c in chosen:
-        for other in standing:
-            if jaccard(c.members, other.members) >= OVERLAP:
-                c.found_by.add(other.part)
+def _total(told: Sequence[Candidate], bad: Array) -> float:
+    """The evidence of slices in sum, each row counted for the sharpest; a slice of few rows of its own only costs."""
+    left = np.ones(len(bad), dtype=bool)
+    total = 0.0
+    for candidate in sorted(told, key=lambda c: -c.rate(bad)):
+        rows = candidate.members & left
+        left &= ~candidate.members
+        if rows.sum() < ADDED * candidate.members.sum():
+            rows[:] = False
+        total += candidate.value(bad, rows)
+    return total

@@ -26,6 +26,7 @@ LOSS_QUANTILE = 0.9  # of losses, above which a row is bad where there are no er
 TREE_AXES = 32
 BLIND_AXES = 16
 MOST_BESIDE = 20_000  # rows without outcomes that help to place cells and groups
+MOST_COMPARED = 50_000  # search rows on which candidates are compared
 MOST_EXAMPLES = 6000  # rows that a blind region is saved by
 THRESHOLD = 0.5
 FEWEST = 8  # bad rows of a scope, for anything to be found
@@ -83,6 +84,7 @@ class Consensus(BaseSlicer):
         self.space_ = fit_axes(X, self.axes, self.seed)
         Z = self.space_.reduce(X)
         elsewhere = self._reduced_others()
+        compared = pick(len(bad), MOST_COMPARED, self.seed)
         parts: list[Cells] = []
         candidates: list[Candidate] = []
         plans = list(self._scopes(evaluation))
@@ -94,12 +96,12 @@ class Consensus(BaseSlicer):
                 continue
             beside = None if scope else elsewhere
             for cells, members, price, rank in _generate(scope, Z[rows], bad[rows], base, beside, self.seed):
-                for j in range(len(cells.cuts)):
-                    inside = np.zeros(len(bad), dtype=bool)
-                    inside[rows[members == j]] = True
-                    candidates.append(Candidate(len(parts), j, inside, base, price, rank))
+                owner = np.full(len(bad), NOWHERE)
+                owner[rows] = members
+                owner = owner[compared]
+                candidates += [Candidate(len(parts), j, owner == j, base, price, rank) for j in range(len(cells.cuts))]
                 parts.append(cells)
-        told = self._choose(evaluation, candidates, parts, bad)
+        told = self._choose(evaluation, candidates, parts, bad[compared])
         self._keep(told, parts)
 
     def _scopes(self, evaluation: Evaluation) -> Iterator[dict[str, Any]]:
@@ -129,7 +131,8 @@ class Consensus(BaseSlicer):
         own = evaluation.source(self.representation_).from_model
         knowing = [c for c in candidates if own and "label" in parts[c.part].scope]
         free = [c for c in candidates if not (own and "label" in parts[c.part].scope)]
-        return choose(free, bad, self.slices) + choose(knowing, bad, self.slices)
+        told = choose(free, bad, self.slices) + choose(knowing, bad, self.slices)
+        return sorted(told, key=lambda c: -c.value(bad, c.members))
 
     def _keep(self, told: list[Candidate], parts: list[Cells]) -> None:
         """Store the parts that tell something, and a rule for each slice."""
