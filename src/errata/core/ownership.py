@@ -193,7 +193,7 @@ def words(ownership: Mapping[str, Any]) -> str:
     if ownership["declared"]:
         return f"{kind} (declared)"
     if ownership["r2"] is not None:
-        return f"{kind} (measured: tells {ownership['r2']:.0%} of the logits within labels)"
+        return f"{kind} (measured: tells {max(ownership['r2'], 0):.0%} of the logits within labels)"
     if ownership["auc"] is not None:
         return f"{kind} (measured: tells errors from others of their label with an AUC of {ownership['auc']:.2f})"
     return f"{kind} (assumed: nothing to measure it by)"
