@@ -471,9 +471,10 @@ def test_without_a_method_the_best_that_can_read_the_evaluation_are_taken() -> N
 
 
 def test_an_option_of_a_method_never_replaces_the_default() -> None:
-    audit = errata.audit(planted(), options={"gmm": {"components": 3}})
-    assert list(audit.slicers) == list(workflow.default_methods(audit.evaluation))
-    assert audit.slicers["gmm"].components == 3
+    method = workflow.default_methods(planted())[0]
+    audit = errata.audit(planted(), options={method: {"slices": 3}})
+    assert audit.settings["methods"] == list(workflow.default_methods(audit.evaluation))
+    assert audit.slicers[method].slices == 3
 
 
 def test_rows_with_nothing_to_approximate_by_are_audited_all_the_same():
