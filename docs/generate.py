@@ -67,6 +67,7 @@ SETTINGS = {
     "ownership": "Of each representation: `own`, whether it is taken to contain the prediction; `declared`, whether "
     "someone said so; else `r2`, the share of the logits within labels that it tells, or `auc`, how well it tells "
     "errors from others of their label.",
+    "notes": "What methods say of their own search, such as lights that did not converge.",
     "trained_on_these_rows": "`no` where training rows were given and none of them is here, else `not known`.",
 }
 SLICE = {
@@ -178,6 +179,9 @@ RULE = {
     "scope": 'The rows that the slice is limited to, such as `{"label": 3}` or `{"prediction": 1}`.',
     "side": "`hard` or `easy`.",
     "light": "spotlight: which light, from 0.",
+    "size": "spotlight: share of the rows that its lights were searched at.",
+    "mass": "spotlight: the sum of the light's weights on the search rows, over the rows that it should hold.",
+    "converged": "spotlight: whether that is near 1.",
     "component": "gmm, domino, george, planespot, infembed: which component or cluster, from 0.",
     "labels": "domino: share of each label in the component.",
     "predictions": "domino: share of each prediction in the component.",

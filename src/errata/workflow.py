@@ -159,7 +159,7 @@ def audit(
         discover=discover,
         overall=tuple((task, trial.overall()) for task, trial in trials.items()),
         settings={
-            **_settings_record(settings, methods, options, seed, crossfit, len(family), train),
+            **_settings_record(settings, methods, options, seed, crossfit, len(family), train, fits),
             "within": within,
             "softness": softness,
             "ownership": ownership,
@@ -479,7 +479,9 @@ def _settings_record(
     crossfit: bool,
     family: int,
     train: Evaluation | None,
+    fits: Sequence[_Fit],
 ) -> dict[str, Any]:
+    notes = [note for fit in fits for note in getattr(fit.search.slicer, "notes", ())]
     trained_on_these_rows = "not known" if train is None else "no"
     plain_options = {method: {key: _as_json(value) for key, value in own.items()} for method, own in options.items()}
     return {
@@ -491,6 +493,7 @@ def _settings_record(
         "level": settings.level,
         "crossfit": crossfit,
         "tested": family,
+        "notes": list(dict.fromkeys(notes)),
         "trained_on_these_rows": trained_on_these_rows,
     }
 

@@ -1,11 +1,16 @@
 """Spotlight against an independent autograd version, against itself at other scales, and on planted slices."""
 
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from errata.bench.loss_problems import blobs, digits, heavy_tails, planted, surface, wide
 from errata.core import Evaluation
-from errata.slicers import make
+from errata.report import to_html, to_terminal
+from errata.slicers import make, restore
+from errata.slicers.spotlight.choice import bounded_losses, brightest, choose_size, sizes_to_try
 from errata.slicers.spotlight.reader import Reader
 from errata.slicers.spotlight.shape import Sphere, precision_for, published_ellipse, recommended_ellipse
 from errata.slicers.spotlight.slicer import (
@@ -242,7 +247,8 @@ def test_integer_and_half_precision_columns_are_read():
     losses = rng.random(500)
     for kind in (np.uint8, np.float16, np.float32):
         ev = Evaluation(losses=losses, representations={"e": X.astype(kind)})
-        assert make("spotlight", options={"slices": 1}).fit(ev).membership(ev).sum() == pytest.approx(10, rel=1e-3)
+        fixed = {"size": 0.02, "slices": 1, "advanced.grow": False, "advanced.widen": False}
+        assert make("spotlight", options=fixed).fit(ev).membership(ev).sum() == pytest.approx(10, rel=1e-3)
 
 
 def test_planted_clusters_are_the_first_two_slices():
@@ -271,7 +277,127 @@ def test_a_light_that_may_grow_ends_where_its_group_ends():
         inside = np.arange(4000) < 4000 * share
         X = rng.normal(size=(4000, 8)) + 6 * inside[:, None]
         ev = Evaluation(losses=inside + 0.02 * rng.random(4000), representations={"e": X})
-        slicer = make("spotlight", options={"grow": True, "slices": 1}).fit(ev)
+        slicer = make("spotlight", options={"size": 0.02, "slices": 1}).fit(ev)
         members = slicer.membership(ev)[:, 0] >= slicer.thresholds_[0]
         assert (members & inside).sum() >= 0.85 * inside.sum()
         assert (members & inside).sum() >= 0.85 * members.sum()
+
+
+def far_away():
+    """Losses of ten nats and a wide cloud, as in the benchmark: the published light does not end at its size."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 64)) + 3
+    blind = rng.random(1500) < 0.1
+    X[blind, 0] += 12
+    probs = np.where(blind, 2e-5, 0.999)
+    return Evaluation(labels=np.ones(1500, dtype=int), probs=probs, representations={"e": X}), blind
+
+
+def test_a_published_light_that_does_not_converge_says_so():
+    ev, _ = far_away()
+    with pytest.warns(ConvergenceWarning, match="lights of `spotlight` did not converge: they hold"):
+        slicer = make("spotlight:as_published", options={"slices": 1}).fit(ev)
+    rule = slicer.rules_[0]
+    assert rule["mass"] == pytest.approx(slicer.membership(ev).sum() / 30, rel=1e-3)
+    assert not 0.5 <= rule["mass"] <= 2
+    assert not rule["converged"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ours = make("spotlight").fit(ev)
+        converged = make("spotlight:as_published", options={"slices": 1, "advanced.loss": "bounded"}).fit(ev)
+    assert all(rule["mass"] == pytest.approx(1, abs=1e-6) and rule["converged"] for rule in ours.rules_)
+    assert converged.rules_[0]["converged"]
+    assert ours.notes == converged.notes == ()
+
+
+def test_an_audit_says_that_lights_did_not_converge():
+    """Many times the rows asked for: the audit shows the slice, its page and the summary say what it is."""
+    import errata
+
+    rng = np.random.default_rng(0)
+    X = np.stack([rng.normal(0, 60, 3000), rng.normal(0, 0.1, 3000), rng.normal(120, 40, 3000)], axis=1)
+    wrong = rng.random(3000) < np.where(X[:, 0] > 60, 0.9, 0.05)
+    ev = Evaluation(labels=np.zeros(3000, dtype=int), predictions=wrong.astype(int), representations={"e": X})
+    with pytest.warns(ConvergenceWarning):
+        audit = errata.audit(ev, methods=["spotlight:as_published"], options={"spotlight": {"slices": 1}})
+    assert audit.slices[0].rule["mass"] > 2
+    assert "1 of 1 lights of `spotlight` did not converge" in audit.settings["notes"][0]
+    assert "Its search did not converge: the light holds" in to_html(audit)
+    assert "did not converge" in "".join(str(line) for line in to_terminal(audit).renderables)
+    assert errata.audit(ev, methods=["spotlight"]).settings["notes"] == []
+
+
+def test_bounded_losses_are_those_of_what_an_evaluation_has():
+    labels = np.array([0, 1, 1])
+    probs = np.array([[0.9, 0.1], [0.4, 0.6], [0.8, 0.2]])
+    np.testing.assert_allclose(bounded_losses(Evaluation(labels=labels, probs=probs)), [0.1, 0.4, 0.8])
+    hard = Evaluation(labels=labels, predictions=np.array([0, 1, 0]))
+    assert bounded_losses(hard).tolist() == [0.0, 0.0, 1.0]
+    assert bounded_losses(Evaluation(losses=np.array([0.5, 7.0]))).tolist() == [0.5, 7.0]
+
+
+def test_the_size_is_the_smallest_that_holds_on_rows_left_aside():
+    """A light that follows chance is bright only where it was searched; a wider one that is true comes next."""
+    X = np.linspace(0, 1, 400)[:, None]
+    losses = (X[:, 0] > 0.5) * np.tile([0.0, 1.0], 200)  # half of the rows above 0.5, every second
+    searched = np.tile([True, True, False, False], 100)
+    losses[searched & (X[:, 0] < 0.02)] = 1.0  # bright by chance, in the searched half alone
+
+    def search(rows, bright, share):
+        centre = np.array([0.0 if share < 0.1 else 0.9])
+        return Sphere(centre, 1 / 0.03 if share < 0.1 else 1 / 0.2)
+
+    assert choose_size([0.02, 0.05, 0.2], X, losses, searched, search) == 0.2
+    losses[X[:, 0] < 0.02] = 1.0  # now it is there in both
+    assert choose_size([0.02, 0.05, 0.2], X, losses, searched, search) == 0.02
+    assert sizes_to_try(0.02) == [0.02, 0.04, 0.1, 0.2]
+    assert sizes_to_try(0.3) == [0.3]
+
+
+def test_random_errors_widen_the_lights_and_a_sharp_group_does_not():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(2000, 30))
+    labels = np.zeros(2000, dtype=int)
+    chance = Evaluation(labels=labels, predictions=(rng.random(2000) < 0.2).astype(int), representations={"e": X})
+    assert make("spotlight").fit(chance).rules_[0]["size"] > 0.01
+    X[:100] += 5
+    sharp = Evaluation(labels=labels, predictions=(np.arange(2000) < 100).astype(int), representations={"e": X})
+    assert make("spotlight").fit(sharp).rules_[0]["size"] == 0.01
+
+
+def test_dim_lights_are_left_out():
+    X = np.concatenate([np.zeros(50), np.full(50, 10.0), np.full(300, 20.0)])[:, None]
+    losses = np.concatenate([np.full(50, 1.0), np.full(50, 0.6), np.full(300, 0.1)])
+    lights = [Sphere(np.array([centre]), 1.0) for centre in (0.0, 10.0, 20.0)]
+    assert brightest(lights, X, losses, 0.7) == [0]
+    assert brightest(lights, X, losses, 0.5) == [0, 1]
+    assert brightest(lights, X, losses, 0.0) == [0, 1, 2]
+
+
+def test_a_group_is_found_along_principal_axes_among_many_columns_of_noise():
+    rng = np.random.default_rng(2)
+    cluster = rng.integers(0, 20, 3000)
+    X = rng.normal(0, 4, (20, 200))[cluster] + rng.normal(size=(3000, 200))
+    ev = Evaluation(labels=np.zeros(3000, dtype=int), predictions=(cluster == 3).astype(int), representations={"e": X})
+    slicer = make("spotlight").fit(ev)
+    assert slicer.centres_.shape[1] == 16
+    members = (slicer.membership(ev) >= slicer.thresholds_)[:, 0]
+    assert (members & (cluster == 3)).sum() >= 0.8 * members.sum()
+
+
+def test_lights_that_were_saved_before_there_were_axes_are_restored():
+    ev, _ = far_away()
+    slicer = make("spotlight", options={"axes": None, "slices": 2}).fit(ev)
+    state = slicer.to_state()
+    arrays = {name: values for name, values in state.arrays.items() if name not in ("origin_", "axes_")}
+    params = {
+        "size": 0.02,
+        "count": 2,
+        "side": "hard",
+        "shape": "sphere",
+        "grow": False,
+        "representation": None,
+        "seed": 0,
+    }
+    old = type(state)(state.name, {**state.facts, "params": params}, arrays)
+    np.testing.assert_array_equal(restore(old).membership(ev), slicer.membership(ev))

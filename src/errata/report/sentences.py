@@ -178,6 +178,13 @@ def _tested_as(error_type: ErrorType) -> str:
     return "" if error_type.slice is None else f", at risk: {error_type.slice}"
 
 
+def unconverged(slice_: Slice) -> str:
+    """Of a light whose search did not end where it should."""
+    if slice_.rule.get("converged", True):
+        return ""
+    return f"Its search did not converge: the light holds {slice_.rule['mass']:.2g} times the rows asked for."
+
+
 def hard_predictions(settings: Mapping[str, Any]) -> str:
     """How hard predictions were read where a method asks for probabilities; nothing where they were not."""
     softness = settings.get("softness")

@@ -127,6 +127,7 @@ def _facts(audit: Audit, slice_: Slice) -> list[str]:
         sentences.scope(slice_, audit.evaluation),
         sentences.found_by(slice_, len(methods_of(audit))),
         sentences.approximation(slice_),
+        sentences.unconverged(slice_),
         sentences.merged(slice_),
     ]
     return [line for line in lines if line]

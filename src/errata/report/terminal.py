@@ -49,6 +49,7 @@ def _notes(audit: Audit) -> list[str]:
             f"instead of {audit.settings['alpha']:.3g}. New rows have no such cost."
         )
     notes += sentences.ownership(audit.settings)
+    notes += audit.settings.get("notes", ())
     hard = sentences.hard_predictions(audit.settings)
     if hard:
         notes.append(hard)

@@ -9,13 +9,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from scipy.linalg import eigh
 from scipy.special import softmax
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 
-from ..core import Array
+from ..core import Array, Matrix
+from ..core.blocks import blocks
 
 LEAST_ROWS = 4  # per component or cluster: a mixture of single rows is not one
+FLAT = 1e-10  # share of the largest variance below which a direction is rounding
 DIGITS = 9  # of a weight: the last bits of a product depend on which rows stand in one block; sets must not
 
 
@@ -30,7 +33,7 @@ def unconverged() -> Iterator[None]:
 
 def principal_components(X: Array, axes: int, seed: int, solver: Literal["auto", "randomized"] = "auto") -> PCA:
     """scikit-learn's PCA to at most `axes` axes; randomized where less than half of them are wanted."""
-    # Not shared: `domino` reads blocks of rows that may be on disk and leaves out flat directions, and the map
+    # Not shared: `principal_axes` reads blocks of rows that may be on disk and leaves out flat directions, and the map
     # (`explain.layout`) iterates on wide rows on one thread. One function for all would move their last bits.
     n, d = X.shape
     axes = min(axes, d, n)
@@ -40,6 +43,26 @@ def principal_components(X: Array, axes: int, seed: int, solver: Literal["auto",
         solver_used = solver
     with np.errstate(invalid="ignore"):  # rows that are all equal have no variance to explain
         return PCA(axes, svd_solver=solver_used, random_state=seed).fit(X)
+
+
+def principal_axes(X: Matrix, axes: int | None, rows: int | None) -> tuple[Array, Array]:
+    """(d,) the mean and (d, r) the principal axes, read in blocks; the first `rows` rows, or all.
+
+    Directions without spread are left out: there a variance would be a rounding error.
+    """
+    few = X if rows is None else X[:rows]
+    n, d = few.shape
+    centre = sum((block.sum(axis=0, dtype=np.float64) for _, block in blocks(few)), np.zeros(d)) / n
+    if axes is None:
+        return centre, np.eye(d)
+    scatter = np.zeros((d, d))
+    for _, block in blocks(few):
+        offset = block - centre
+        scatter += offset.T @ offset
+    values, vectors = eigh(scatter, subset_by_index=(d - min(axes, d), d - 1))
+    wide = values > FLAT * max(values[-1], 0)
+    wide[-1] = True
+    return centre, np.ascontiguousarray(vectors[:, wide][:, ::-1])
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from ..static_files import Script
 
 MAX_CONFIRMED = 5  # confirmed slices before the fold
 MAX_ERROR_TYPES = 5  # error types before the fold
-NAMED_SETTINGS = ("version", "methods", "seed", "softness", "ownership")  # that have a line of their own
+NAMED_SETTINGS = ("version", "methods", "seed", "softness", "ownership", "notes")  # that have a line of their own
 
 
 @dataclass(frozen=True)
@@ -141,6 +141,7 @@ def provenance(audit: Audit) -> list[tuple[str, str, bool]]:
         ("Errata", str(settings.get("version", "version not recorded")), False),
     ]
     lines += [("Representation", words, False) for words in sentences.ownership(settings)]
+    lines += [("Note", note, False) for note in settings.get("notes", ())]
     hard = sentences.hard_predictions(settings)
     if hard:
         lines.append(("Predictions", hard, False))

@@ -23,20 +23,18 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from scipy.linalg import eigh
 from sklearn.cluster import KMeans
 
-from ...core import Array, Evaluation, Matrix
+from ...core import Array, Evaluation
 from ...core.blocks import blocks
 from ...core.soften import class_probs
 from ..contract import BaseSlicer, check_columns
-from ..numerics import LEAST_ROWS, unconverged
+from ..numerics import LEAST_ROWS, principal_axes, unconverged
 from ..options import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, Interval
 from .mixture import AgreementTerm, DominoMixture, MixtureRows, Variance, Weights, normalise, run, with_squares
 
 Start = Literal["kmeans", "confusion", "random"]
 
-FLAT = 1e-10  # share of the largest variance below which a direction is rounding
 KMEANS_ROWS = 10_000  # enough to place centres; all rows are then assigned to them
 PROFILE = 10  # classes named in a rule
 DECIMALS = 10  # of a weight: what lies below depends on where in a block of rows a row stood
@@ -290,26 +288,6 @@ def _profile(evaluation: Evaluation, shares: Array) -> dict[str, float]:
     """The likeliest classes by name, those that round to nothing left out."""
     likeliest = np.argsort(-shares, kind="stable")[:PROFILE]
     return {evaluation.class_name(int(j)): round(float(shares[j]), 3) for j in likeliest if shares[j] >= 5e-4}
-
-
-def principal_axes(X: Matrix, axes: int | None, rows: int | None) -> tuple[Array, Array]:
-    """(d,) the mean and (d, r) the principal axes, read in blocks; the first `rows` rows, or all.
-
-    Directions without spread are left out: there a variance would be a rounding error.
-    """
-    few = X if rows is None else X[:rows]
-    n, d = few.shape
-    centre = sum((block.sum(axis=0, dtype=np.float64) for _, block in blocks(few)), np.zeros(d)) / n
-    if axes is None:
-        return centre, np.eye(d)
-    scatter = np.zeros((d, d))
-    for _, block in blocks(few):
-        offset = block - centre
-        scatter += offset.T @ offset
-    values, vectors = eigh(scatter, subset_by_index=(d - min(axes, d), d - 1))
-    wide = values > FLAT * max(values[-1], 0)
-    wide[-1] = True
-    return centre, np.ascontiguousarray(vectors[:, wide][:, ::-1])
 
 
 # --- where EM starts: (n, c) responsibilities -----------------------------------------------------------------

@@ -9,11 +9,16 @@ one-sided quadratic barrier whose width shrinks geometrically from N - S to .05 
 same problem with the size as an equation: for any mu there is one tau with sum(k) = S, found without
 reading X, so only mu is searched, by L-BFGS, while S shrinks from half of the rows, and also from a few
 places where high losses crowd. It works in units of the data's own spread, so neither scale nor shift of X
-matters, and the light always shrinks.
+matters, and the light always shrinks. It searches a few principal axes, by a loss that is bounded, at a size that
+holds on rows left aside (`choice`).
+
+A published light that has converged holds 1.05 S, where its barrier ends. `rule["mass"]` is sum(k) / S of the search
+rows; one far from 1 belongs to a light that left the data or never shrank, and a warning says so.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -22,12 +27,16 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.optimize import minimize
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
-from ...core import Array, Evaluation
+from ...core import Array, Evaluation, Matrix
+from ...core.blocks import blocks
 from ...core.membership import threshold
+from ...core.split import discover_mask
 from ..contract import BaseSlicer, check_columns
-from ..numerics import unconverged
-from ..options import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, SHARE
+from ..numerics import principal_axes, unconverged
+from ..options import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, SHARE, Interval
+from .choice import Light, bounded_losses, brightest, choose_size, sizes_to_try
 from .reader import Reader
 from .shape import Ellipse, Sphere, precision_for, published_ellipse, recommended_ellipse, weighted_mean
 
@@ -40,10 +49,12 @@ CROWDS = 16
 STARTS = 3
 START_STEPS = 15
 FINAL_STEPS = 60
+MOST_LIT = 0.5  # share of the rows that all lights together may hold
 GROW = 4  # times its size that a light may grow or shrink
 WINDOW = 10  # rows
 MOST_READS = 900.0  # of X by one recommended light; the published one reads X 5,000 times
 ENOUGH = 1e-4  # relative gain of a final round below which it is the last
+CONVERGED = (0.5, 2.0)  # sum(k) / S of a light that ended near its size; the published barrier ends at 1.05
 
 
 @dataclass(frozen=True)
@@ -68,6 +79,17 @@ class SpotlightAdvanced:
         Steps of Adam.
     initial_precision
         The paper's tau at the start; null for 1e-4, or 1e-3 of every axis of an ellipsoid.
+    loss
+        `bounded`: one minus the probability of the label, or the error where predictions are hard, so that no single
+        row draws a light to itself; `given`: the losses as they are.
+    grow
+        Let a light that was found at `size` end where the losses around it fall half way back to the mean. Of the
+        solver `smooth`.
+    widen
+        Try wider lights where those of `size` do not hold on half of the search rows that were left aside. Of the
+        solver `smooth`.
+    drop_below
+        Lights whose mean loss is below this share of the best light's are left out.
     """
 
     solver: Literal["smooth", "adam"] = "smooth"
@@ -77,6 +99,10 @@ class SpotlightAdvanced:
     patience: int = 10
     steps: int = 5000
     initial_precision: float | None = None
+    loss: Literal["bounded", "given"] = "bounded"
+    grow: bool = True
+    widen: bool = True
+    drop_below: float = 0.7
 
 
 class Spotlight(BaseSlicer):
@@ -87,13 +113,13 @@ class Spotlight(BaseSlicer):
     size
         Share of the rows that a light holds.
     slices
-        Lights to return.
+        Lights to search for.
+    axes
+        Principal axes that the representation is reduced to; null for all columns as they are.
     side
         `easy` looks for low loss instead.
     shape
         Of a light: `sphere` or `ellipse`.
-    grow
-        Let a light that was found at `size` end where the losses around it fall half way back to the mean.
     advanced
         Options that are rarely set.
     representation
@@ -104,10 +130,20 @@ class Spotlight(BaseSlicer):
 
     name = "spotlight"
     needs = frozenset({"representations", "losses"})
-    presets: ClassVar = {"recommended": {}, "as_published": {"advanced": {"solver": "adam", "dimming": "by_peak"}}}
+    presets: ClassVar = {
+        "recommended": {},
+        "as_published": {
+            "size": 0.02,
+            "slices": 5,
+            "axes": None,
+            "advanced": {"solver": "adam", "dimming": "by_peak", "loss": "given", "drop_below": 0.0},
+        },
+    }
     limits: ClassVar = {
         "size": SHARE,
         "slices": AT_LEAST_ONE,
+        "axes": AT_LEAST_ONE,
+        "drop_below": Interval(0, 1),
         "barrier": POSITIVE,
         "learning_rate": POSITIVE,
         "patience": NOT_NEGATIVE,
@@ -115,28 +151,30 @@ class Spotlight(BaseSlicer):
         "initial_precision": POSITIVE,
     }
     advanced_type: ClassVar = SpotlightAdvanced
-    renamed: ClassVar = {"count": "slices", "dim": "advanced.dimming"}
-    fitted_arrays: ClassVar[tuple[str, ...]] = ("centres_", "shapes_")
+    renamed: ClassVar = {"count": "slices", "dim": "advanced.dimming", "grow": "advanced.grow"}
+    fitted_arrays: ClassVar[tuple[str, ...]] = ("centres_", "shapes_", "origin_", "axes_")
 
-    centres_: Array  # (s, d)
-    shapes_: Array  # (s,) square roots of precisions; (s, d, d) factors M with distance |(x - mu) M|^2
+    centres_: Array  # (s, r)
+    shapes_: Array  # (s,) square roots of precisions; (s, r, r) factors M with distance |(x - mu) M|^2
+    origin_: Array = np.empty(0)  # (d,) of the principal axes
+    axes_: Array = np.empty((0, 0))  # (d, r); empty where columns are searched as they are, as 0.2.0 did
 
     def __init__(
         self,
-        size: float = 0.02,
-        slices: int = 5,
+        size: float = 0.01,
+        slices: int = 10,
+        axes: int | None = 16,
         side: Literal["hard", "easy"] = "hard",
         shape: Literal["sphere", "ellipse"] = "sphere",
-        grow: bool = False,
         advanced: Mapping[str, Any] | None = None,
         representation: str | None = None,
         seed: int = 0,
     ):
         self.size = size
         self.slices = slices
+        self.axes = axes
         self.side = side
         self.shape = shape
-        self.grow = grow
         self.advanced = advanced
         self.representation = representation
         self.seed = seed
@@ -145,39 +183,99 @@ class Spotlight(BaseSlicer):
     def _rare(self) -> SpotlightAdvanced:
         return SpotlightAdvanced(**(self.advanced or {}))
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the slices should know: how many lights did not converge."""
+        masses = [rule["mass"] for rule in self.rules_ if not rule.get("converged", True)]
+        if not masses:
+            return ()
+        return (
+            f"{len(masses)} of {len(self.rules_)} lights of `{self.name}` did not converge: they hold "
+            f"{min(masses):.2g} to {max(masses):.2g} times the rows asked for, where one that converged holds about 1. "
+            "Use the preset `recommended`, or `advanced.loss=bounded`.",
+        )
+
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
-        assert evaluation.losses is not None
-        X = self.matrix(evaluation)
-        losses = _brightness(evaluation.losses, self.side)
-        lights: list[Sphere | Ellipse] = []
-        reader = Reader(X)
-        for j in range(self.slices):
-            light = self._solve(reader, losses)
-            lights.append(light)
-            self.report_progress(self.name, (j + 1) / self.slices)
-            losses *= 1 - self._covered(light.weights(X))
+        X = self._reduce(self.matrix(evaluation))
+        losses = _brightness(self._losses(evaluation), self.side)
+        size = self.size
+        if self._rare.solver == "smooth" and self._rare.widen:
+            searched = discover_mask(evaluation, 0.5)
+            if searched.any() and not searched.all():
+                size = choose_size(sizes_to_try(size), X, losses, searched, self._solve_rows)
+        lights, masses = self._search(X, losses, size)
         self.centres_ = np.stack([light.centre for light in lights])
         self.shapes_ = np.stack([np.asarray(light.factor) for light in lights])
         kind = "ball" if self.shape == "sphere" else "ellipsoid"
+        rule = {"kind": kind, "representation": self.representation_, "side": self.side, "size": size}
+        low, high = CONVERGED
+        solved = self._rare.solver == "smooth"  # the size is an equation there; only copies of one row can break it
         self.rules_ = tuple(
-            {"kind": kind, "representation": self.representation_, "light": j, "side": self.side}
-            for j in range(self.slices)
+            {**rule, "light": j, "mass": float(f"{mass:.4g}"), "converged": solved or low <= mass <= high}
+            for j, mass in enumerate(masses)
         )
+        for note in self.notes:
+            warnings.warn(note, ConvergenceWarning, stacklevel=3)
 
-    def _solve(self, reader: Reader, losses: Array) -> Sphere | Ellipse:
-        size = max(1.0, self.size * reader.n)
+    def _reduce(self, X: Matrix) -> Any:
+        """Fit the principal axes, and return the rows along them; X itself where there are few columns."""
+        d = X.shape[1]
+        self.origin_ = np.zeros(d)
+        self.axes_ = np.empty((d, 0))
+        if self.axes is not None and self.axes < d:
+            self.origin_, self.axes_ = principal_axes(X, self.axes, None)
+        return self._along_axes(X)
+
+    def _along_axes(self, X: Matrix) -> Any:
+        """(n, r); each row by itself, so that neither order nor company changes it."""
+        if not self.axes_.size:
+            return X
+        Z = np.empty((len(X), self.axes_.shape[1]))
+        for rows, block in blocks(X):
+            np.einsum("ij,jk->ik", block - self.origin_, self.axes_, out=Z[rows])
+        return Z
+
+    def _losses(self, evaluation: Evaluation) -> Array:
+        assert evaluation.losses is not None
+        if self._rare.loss == "bounded":
+            return bounded_losses(evaluation)
+        return evaluation.losses.astype(np.float64)
+
+    def _search(self, X: Matrix, losses: Array, size: float) -> tuple[list[Light], list[float]]:
+        """Lights in turn, each on what those before it left, and sum(k) / S of each; the dim ones are left out."""
+        lights: list[Light] = []
+        masses: list[float] = []
+        reader = Reader(X)
+        left = losses.copy()
+        count = max(1, min(self.slices, int(MOST_LIT / size)))
+        for j in range(count):
+            light, rows = self._solve(reader, left, size)
+            k = light.weights(X)
+            lights.append(light)
+            masses.append(float(k.sum()) / rows)
+            self.report_progress(self.name, (j + 1) / count)
+            left *= 1 - self._covered(k)
+        bright = brightest(lights, X, losses, self._rare.drop_below)
+        return [lights[j] for j in bright], [masses[j] for j in bright]
+
+    def _solve_rows(self, X: Matrix, losses: Array, share: float) -> Light:
+        return self._solve(Reader(X), losses, share)[0]
+
+    def _solve(self, reader: Reader, losses: Array, share: float) -> tuple[Light, float]:
+        """A light and S, the rows that it should hold."""
+        size = max(1.0, share * reader.n)
         rare = self._rare
         if rare.solver == "smooth":
             light = recommended_sphere(reader, losses, size, self.seed)
-            if self.grow:
+            if rare.grow:
                 size, light = grown(reader, losses, size, light)
             if self.shape == "sphere":
-                return light
-            return recommended_ellipse(reader, losses, size, light)
+                return light, size
+            return recommended_ellipse(reader, losses, size, light), size
         adam = AdamSettings(size, rare.barrier, rare.learning_rate, rare.patience, rare.steps, rare.initial_precision)
         if self.shape == "sphere":
-            return published_sphere(reader, losses, adam)
-        return published_ellipse(reader, losses, Schedule(adam, reader.n))
+            return published_sphere(reader, losses, adam), size
+        return published_ellipse(reader, losses, Schedule(adam, reader.n)), size
 
     def _covered(self, k: Array) -> Array:
         """(n,) how much of each row's loss this light has dealt with."""
@@ -189,7 +287,8 @@ class Spotlight(BaseSlicer):
     def membership(self, evaluation: Evaluation) -> Array:
         """(n, s) weights that fall from the centre of a light to its edge."""
         X = self.matrix(evaluation)
-        check_columns(X, self.centres_.shape[1], "method `spotlight`")
+        check_columns(X, len(self.axes_) or self.centres_.shape[1], "method `spotlight`")
+        X = self._along_axes(X)
         make = Sphere if self.shapes_.ndim == 1 else Ellipse
         pairs = zip(self.centres_, self.shapes_, strict=True)
         return np.stack([make(centre, factor).weights(X) for centre, factor in pairs], axis=1)
