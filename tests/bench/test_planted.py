@@ -129,20 +129,31 @@ def rows(*numbers):
 
 def test_found_by_hand():
     group = rows(0, 1, 2, 3)
-    assert best_match([], group) == Match(False, False, None, 0.0)
-    assert best_match([rows(8, 9)], group) == Match(False, False, None, 0.0)
-    assert best_match([rows(0, 1, 8, 9)], group) == Match(True, True, 0.5, 0.5)
-    assert best_match([rows(0, 8, 9), rows(0, 1, 2, 9)], group) == Match(True, True, 0.75, 0.75)
-    assert best_match([rows(0)], group) == Match(False, False, 1.0, 0.25)
-    assert best_match([~rows()], group) == Match(False, False, 0.2, 1.0)
+    wrong = rows(0, 1, 9)
+
+    def matched(*members):
+        return best_match(members, group, wrong)
+
+    assert matched() == Match(False, False, 0.0, None, 0.0)
+    assert matched(rows(8, 9)) == Match(False, False, 0.0, None, 0.0)
+    assert matched(rows(0, 2, 8, 9)) == Match(True, True, 0.5, 0.5, 0.5)
+    assert matched(rows(0, 8, 9), rows(0, 1, 2, 9)) == Match(True, True, 1.0, 0.75, 0.75)
+    assert matched(rows(0)) == Match(False, False, 0.5, 1.0, 0.25)
+    assert matched(~rows()) == Match(False, False, 0.0, 0.2, 1.0)
 
 
 def test_found_in_parts_by_hand():
     """A group that crosses two labels is two slices where each is within a label."""
     group = rows(0, 1, 2, 3)
-    assert best_match([rows(0), rows(3, 9)], group) == Match(False, True, 1.0, 0.25)
-    assert not best_match([rows(0), rows(3, 8, 9)], group).in_parts  # the second is mostly something else
-    assert not best_match([rows(0), rows(0, 9)], group).in_parts  # twice the same row
+    none = rows()
+    assert best_match([rows(0), rows(3, 9)], group, none) == Match(False, True, 0.0, 1.0, 0.25)
+    assert not best_match([rows(0), rows(3, 8, 9)], group, none).in_parts  # the second is mostly something else
+    assert not best_match([rows(0), rows(0, 9)], group, none).in_parts  # twice the same row
+
+
+def test_a_slice_within_the_wrong_prediction_holds_the_errors_of_a_group_but_not_its_rows():
+    match = best_match([rows(0, 1)], rows(*range(10)), rows(0, 1, 15))
+    assert (match.found, match.in_parts, match.errors) == (False, False, 1.0)
 
 
 def test_a_planted_group_is_found_and_a_sound_one_is_not():
@@ -268,7 +279,7 @@ def test_memory_is_that_of_the_audit(monkeypatch):
         return audit(evaluation.rows(np.arange(600)), methods=["confusion"])
 
     monkeypatch.setattr(many, "run_audit", greedy)
-    monkeypatch.setattr(many, "match_group", lambda result, group: Match(True, True, 0.75, 0.5))
+    monkeypatch.setattr(many, "match_group", lambda result, group: Match(True, True, 1.0, 0.75, 0.5))
     row = many.measure_many(400_000, "default", 0, {})
     assert row["memory"] == pytest.approx(5, abs=1)
     assert (row["found"], row["precision"], row["recall"]) == (6, 0.75, 0.5)

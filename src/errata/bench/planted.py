@@ -100,6 +100,7 @@ class Match:
 
     found: bool  # at least half of it is the group, and it holds at least half of the group
     in_parts: bool  # the slices of which at least half is the group hold at least half of the group together
+    errors: float  # the share of the group's errors that these slices hold together
     precision: float | None  # None where no slice touches the group
     recall: float
 
@@ -173,15 +174,16 @@ def match_group(result: Audit, group: Array) -> Match:
     """Compare the confirmed slices with a group of rows, on held-out rows."""
     held_out = ~result.discover
     members = [slice_.members[held_out] for slice_ in result.confirmed if slice_.side == "hard"]
-    return best_match(members, group[held_out])
+    assert result.evaluation.errors is not None
+    return best_match(members, group[held_out], result.evaluation.errors[held_out])
 
 
-def best_match(members: Sequence[Array], group: Array) -> Match:
+def best_match(members: Sequence[Array], group: Array, wrong: Array) -> Match:
     """The set with the largest F1 among those that touch the group.
 
-    members: (n,) bool each; group: (n,) bool of the same rows.
+    members: (n,) bool each; group, wrong: (n,) bool of the same rows.
     """
-    best = Match(False, False, None, 0.0)
+    best = Match(False, False, 0.0, None, 0.0)
     best_f1 = 0.0
     covered = np.zeros(len(group), dtype=bool)
     for inside in members:
@@ -194,9 +196,11 @@ def best_match(members: Sequence[Array], group: Array) -> Match:
             covered |= inside
         f1 = 2 * precision * recall / (precision + recall)
         if f1 > best_f1:
-            best = Match(precision >= HALF and recall >= HALF, False, precision, recall)
+            best = Match(precision >= HALF and recall >= HALF, False, 0.0, precision, recall)
             best_f1 = f1
-    return replace(best, in_parts=bool((covered & group).sum() >= HALF * group.sum() > 0))
+    in_parts = bool((covered & group).sum() >= HALF * group.sum() > 0)
+    errors = float((covered & group & wrong).sum()) / max(float((group & wrong).sum()), 1.0)
+    return replace(best, in_parts=in_parts, errors=errors)
 
 
 def is_confirmed(evaluation: Evaluation, group: Array) -> bool:
@@ -227,14 +231,17 @@ def is_visible(evaluation: Evaluation, group: Array) -> bool:
         score = model.fit(features[discover], known).predict_proba(features[~discover])[:, 1]
         likeliest = np.argsort(-score, kind="stable")[: int(group[~discover].sum())]
         members.append(np.isin(np.arange(len(score)), likeliest))
-    return best_match(members, group[~discover]).found
+    assert evaluation.errors is not None
+    return best_match(members, group[~discover], evaluation.errors[~discover]).found
 
 
 def match_tree(planted: Planted, seed: int) -> Match:
     """The confirmed nodes of the plain tree within labels, which is the floor of `captured`."""
     discover = discover_mask(planted.evaluation)
     nodes = tree_rows(planted.evaluation, discover, "label", seed)
-    return best_match(list(nodes[:, ~discover]), planted.group[~discover])
+    assert planted.evaluation.errors is not None
+    wrong = planted.evaluation.errors[~discover]
+    return best_match(list(nodes[:, ~discover]), planted.group[~discover], wrong)
 
 
 def run(
@@ -326,8 +333,8 @@ def _means(trials: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Means over the trials that could run; precision over those with a slice that touches the group."""
     judged = [trial for trial in trials if trial["note"] is None]
     means: dict[str, Any] = {"trials": len(judged)}
-    for key in (*BOUNDS, "found", "in_parts", "precision", "recall", "seconds"):
+    for key in (*BOUNDS, "found", "in_parts", "errors", "precision", "recall", "seconds"):
         means[key], error = mean_and_error([trial[key] for trial in judged])
-        if key in ("found", "in_parts"):
+        if key in ("found", "in_parts", "errors"):
             means[f"{key}_se"] = error
     return means

@@ -448,8 +448,9 @@ def planted(
 
 def planted_table(rows: Sequence[dict[str, Any]]) -> str:
     """Return one line a method, kind, number of rows, size and gap; `all` where a row is of all of them."""
-    names = {"tree_in_parts": "tree, in parts", "in_parts": "found in parts"}
-    columns = ("given", "visible", "tree", "tree_in_parts", "found", "in_parts", "precision", "recall", "seconds")
+    names = {"tree_in_parts": "tree, in parts", "in_parts": "found in parts", "errors": "errors held"}
+    bounds = ("given", "visible", "tree", "tree_in_parts")
+    columns = (*bounds, "found", "in_parts", "errors", "precision", "recall", "seconds")
     headings = ["method", "groups by", "n", "size", "gap", "trials", *(names.get(name, name) for name in columns)]
     lines = [f"| {' | '.join(headings)} |", "|---" * len(headings) + "|"]
     for row in rows:
