@@ -309,7 +309,7 @@ def test_rows_that_cannot_be_audited() -> None:
         errata.audit({"labels": [1]})  # type: ignore[arg-type]  # that is the test
     with pytest.raises(InputError, match="at least 20 rows; got 19"):
         errata.audit(planted(19))
-    with pytest.raises(MissingInput, match=r"`spotlight` needs `losses`"):
+    with pytest.raises(MissingInput, match=r"`consensus` needs `losses`"):
         errata.audit(Evaluation(representations={"x": np.ones((30, 2))}))
     with pytest.raises(InputError, match="`alpha`"):
         Settings(alpha=2)
@@ -466,9 +466,9 @@ def test_conductors_export_what_they_conduct() -> None:
 
 def test_without_a_method_the_best_that_can_read_the_evaluation_are_taken() -> None:
     full = planted()
-    assert list(errata.audit(full).slicers) == ["domino", "gmm"]
+    assert errata.audit(full).settings["methods"] == ["consensus"]
     bare = errata.Evaluation(losses=full.losses, representations=full.representations)
-    assert list(errata.audit(bare).slicers) == ["spotlight", "gmm"]
+    assert errata.audit(bare).settings["methods"] == ["consensus"]
 
 
 def test_an_option_of_a_method_never_replaces_the_default() -> None:

@@ -53,7 +53,8 @@ class HighLoss(BaseSlicer):
     @property
     def reads(self) -> frozenset[str]:
         """The loss, and what classes are by."""
-        return frozenset({"loss"} if self.scope == "all" else {"loss", self.scope})
+        by = frozenset[str]() if self.scope == "all" else frozenset({self.scope})
+        return by | {"loss"}
 
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
         if self.scope != "all":
