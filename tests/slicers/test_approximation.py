@@ -19,6 +19,7 @@ from errata.slicers.approximation import (
     best_match,
 )
 from errata.slicers.contract import BaseSlicer
+from errata.slicers.neighbours import FEWEST_FOR_CELLS, References, keys_of_rows
 from errata.store import arrays
 
 
@@ -324,3 +325,18 @@ def test_of_a_registered_method():
     assert slicer.membership(ev)[inside, 0].mean() < 0.3
     few = make("high-loss", options={"size": 0.005}).fit(ev)
     assert len(Approximation("high-loss").fit(few, ev).columns_) == 0
+
+
+def test_with_thousands_of_references_cells_give_the_neighbours_that_all_would():
+    rng = np.random.default_rng(0)
+    groups = rng.normal(size=(60, 8)) * 4
+    R = (groups[rng.integers(0, 60, FEWEST_FOR_CELLS)] + rng.normal(size=(FEWEST_FOR_CELLS, 8))).astype(np.float32)
+    references = References(R, keys_of_rows(R))
+    queries = R[:500].astype(np.float64)
+    near = references.nearest(queries, references.keys[:500], NEIGHBOURS)
+    distances = np.square(queries[:, None] - R[None]).sum(axis=2)
+    distances[np.arange(500), np.arange(500)] = np.inf
+    exact = np.argsort(distances, axis=1, kind="stable")[:, :NEIGHBOURS]
+    shared = [len(set(a) & set(b)) / NEIGHBOURS for a, b in zip(near.tolist(), exact.tolist(), strict=True)]
+    assert np.mean(shared) > 0.97
+    assert not (near == np.arange(500)[:, None]).any()  # no row is its own neighbour

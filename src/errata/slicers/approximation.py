@@ -27,7 +27,7 @@ FOLDS = 5
 NEIGHBOURS = 15
 MOST_REFERENCES = 10_000  # of more rows most votes would be the same, and cost time in proportion
 AXES = 32
-BLOCK_ROWS = 8192
+BLOCK_ROWS = 16_384
 PENALTY = 1.0
 MEMBERS_PER_COEFFICIENT = 10  # the usual rule for a regression; with fewer it learns one fragment of a group by heart
 PREFERENCE = 0.05  # how much better another learner must match than a plain vote, to be taken instead
@@ -122,6 +122,7 @@ class Approximation:
     folds_: int
     representation_: str | None
     rules_: tuple[Mapping[str, Any], ...]
+    _voters: References
 
     def __init__(self, method: str, seed: int = 0):
         self.method = method
@@ -174,6 +175,7 @@ class Approximation:
         self.scale_ = np.maximum(self.references_.std(axis=0, dtype=np.float64), 1e-12)
         self.reference_keys_ = np.concatenate([keys for _, keys, _ in parts])
         self.reference_classes_ = np.concatenate([classes for _, _, classes in parts]).astype(np.int32)
+        self._voters = References(self.references_, self.reference_keys_)
 
     def _able_columns(self, hard: Array, columns: Sequence[int] | None) -> Array:
         """Columns with enough members and enough others, where there is something to read."""
@@ -276,10 +278,6 @@ class Approximation:
         near[few] = self._voters.nearest(coordinates[few], keys[few], NEIGHBOURS)
         return self._count(near)
 
-    @property
-    def _voters(self) -> References:
-        return References(self.references_, self.reference_keys_)
-
     def _count(self, near: Array) -> Array:
         present = near >= 0
         votes = self.reference_members_[near] & present[:, :, None]
@@ -369,6 +367,7 @@ class Approximation:
             arrays = _arrays_of_regressions(arrays)
         for name, array in arrays.items():
             setattr(new, name, array)
+        new._voters = References(new.references_, new.reference_keys_)
         return new
 
 

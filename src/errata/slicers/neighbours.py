@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 
 import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.metrics import pairwise_distances_argmin
 from sklearn.neighbors import NearestNeighbors
 
 from ..core import Array
+from .numerics import unconverged
 
+CELLS = 128
+CELL_SHARE = 1 / 8  # of the references that a row is compared with, where they are in cells
+FEWEST_FOR_CELLS = 4096  # references; fewer are compared with every row
 SPARE = 6  # candidates beyond the neighbours that are wanted: the row itself, and rows that rounding may swap
 
 
@@ -45,7 +52,10 @@ class References:
         positions = np.arange(len(self.keys))
         if among is not None:
             positions = np.flatnonzero(among)
-        near = self._nearest_others(queries, keys, count, positions)
+        if among is None and len(positions) >= FEWEST_FOR_CELLS:
+            near = self._nearest_in_cells(queries, keys, count)
+        else:
+            near = self._nearest_others(queries, keys, count, positions)
         complete = min(count, len(positions))
         # Where many references share the row's key, the candidates were too few: those rows are searched again.
         short = near[:, complete - 1] < 0 if complete else np.zeros(len(near), dtype=bool)
@@ -53,6 +63,32 @@ class References:
             rows = np.flatnonzero(short & (keys == key))
             others = positions[self.keys[positions] != key]
             near[rows] = self._nearest_others(queries[rows], keys[rows], count, others)
+        return near
+
+    @cached_property
+    def _cells(self) -> tuple[Array, list[Array]]:
+        """(c, r) centres, and for each the positions of the references in the cells around it.
+
+        A few of the nearest may lie in cells further away; with thousands of references no vote hangs on them.
+        """
+        with unconverged():
+            clusters = KMeans(CELLS, n_init=1, max_iter=10, random_state=0).fit(self.coordinates)
+        centres = clusters.cluster_centers_
+        around = []
+        for centre in centres:
+            order = np.argsort(np.square(centres - centre).sum(axis=1), kind="stable")
+            sizes = np.cumsum(np.bincount(clusters.labels_, minlength=len(centres))[order])
+            enough = int(np.searchsorted(sizes, CELL_SHARE * len(self.keys))) + 1
+            around.append(np.flatnonzero(np.isin(clusters.labels_, order[:enough])))
+        return centres, around
+
+    def _nearest_in_cells(self, queries: Array, keys: Array, count: int) -> Array:
+        centres, around = self._cells
+        cells = pairwise_distances_argmin(queries.astype(np.float32), centres)
+        near = np.full((len(queries), count), -1, dtype=np.int64)
+        for cell in np.unique(cells):
+            rows = np.flatnonzero(cells == cell)
+            near[rows] = self._nearest_others(queries[rows], keys[rows], count, around[cell])
         return near
 
     def _nearest_others(self, queries: Array, keys: Array, count: int, positions: Array) -> Array:
