@@ -104,7 +104,7 @@ def _total(told: Sequence[Candidate], bad: Array) -> float:
     """The evidence of slices in sum, each row counted for the sharpest; a slice of few rows of its own only costs."""
     left = np.ones(len(bad), dtype=bool)
     total = 0.0
-    for candidate in sorted(told, key=lambda c: -c.rate(bad)):
+    for candidate in sorted(told, key=lambda c: (c.rank, -c.rate(bad))):
         rows = candidate.members & left
         left &= ~candidate.members
         if rows.sum() < ADDED * candidate.members.sum():
