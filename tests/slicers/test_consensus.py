@@ -157,9 +157,9 @@ def test_the_risk_finds_the_direction_of_errors_and_scores_rows_it_did_not_see()
     assert bad[found.scores >= cut].mean() > 1.5 * bad.mean()
 
 
-def test_a_score_of_chance_has_no_half_space():
+def test_rows_that_are_nowhere_worse_have_no_half_space():
     rng = np.random.default_rng(3)
-    assert risk.best_cut(rng.normal(size=3000), rng.random(3000) < 0.2, 0.2) is None
+    assert risk.best_cut(rng.normal(size=3000), rng.random(3000) < 0.2, 0.5) is None
 
 
 # --- the choice -----------------------------------------------------------------------------------------------
@@ -198,9 +198,11 @@ def test_groups_that_geometry_told_apart_stay_two():
         assert sorted(c.part for c in choose([*two, joined], bad, most=20)) == parts
 
 
-def test_what_does_not_stand_out_is_not_told():
-    bad = np.random.default_rng(0).random(400) < 0.1
+def test_what_is_no_worse_is_not_told_and_little_else_is_where_nothing_stands_out():
+    bad = np.arange(400) % 10 == 0
     assert choose([_candidate(0, slice(0, 40))], bad, most=20) == []
+    slightly = [_candidate(i, slice(40 * i, 40 * i + 31)) for i in range(8)]  # 4 of 31
+    assert len(choose(slightly, bad, most=20)) == 5
 
 
 # --- whole audits ---------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from ...core.membership import OVERLAP, jaccard
 from .evidence import log_evidence
 
 ADDED = 0.5  # share of a slice's rows that no sharper slice has, for it to be told
+ALWAYS = 5  # slices that are told where there are any, so that small data is tested too
 CONSIDERED = 100  # candidates that are compared, those with most evidence
 
 
@@ -76,6 +77,7 @@ def choose(candidates: Sequence[Candidate], bad: Array, most: int) -> list[Candi
     standing = standing[:CONSIDERED]
     apart = _grow([], [c for c in standing if c.rank == 0], bad, most)
     told = _grow(apart, [c for c in standing if c.rank > 0], bad, most)
+    told = _fill(told, candidates, bad, min(most, ALWAYS))
     for candidate in told:
         copies = (c for c in standing if jaccard(candidate.members, c.members) >= OVERLAP)
         candidate.found_by = {candidate.part, *(c.part for c in copies)}
@@ -97,6 +99,24 @@ def _grow(fixed: list[Candidate], pool: Sequence[Candidate], bad: Array, most: i
             if _total(without, bad) > total:
                 told = without
                 total = _total(told, bad)
+    return told
+
+
+def _fill(told: list[Candidate], candidates: Sequence[Candidate], bad: Array, least: int) -> list[Candidate]:
+    """Add the next best of new rows where few are told: held-out rows may say what too few search rows cannot."""
+    told = list(told)
+    taken = np.zeros(len(bad), dtype=bool)
+    for c in told:
+        taken |= c.members
+    ranked = sorted(candidates, key=lambda c: -float(log_evidence(c.members.sum(), bad[c.members].sum(), c.base)))
+    for c in ranked:
+        if len(told) >= least:
+            break
+        new = c.members & ~taken
+        adds = new.sum() > ADDED * c.members.sum() and bad[new].mean() > c.base
+        if adds and c not in told:
+            told.append(c)
+            taken |= c.members
     return told
 
 

@@ -103,7 +103,7 @@ def _fit(A: Array, bad: Array, penalty: float, seed: int) -> LogisticRegression:
 
 
 def best_cut(scores: Array, bad: Array, base: float) -> float | None:
-    """The score above which search rows stand out; None where none does, after the price of all cuts.
+    """The score above which search rows stand out; None where no rows are worse than `base`.
 
     Of cuts with nearly the most evidence, the one that holds most rows: it misses fewest of the errors.
     """
@@ -112,9 +112,9 @@ def best_cut(scores: Array, bad: Array, base: float) -> float | None:
     errors = np.array([(bad & (scores >= cut)).sum() for cut in cuts])
     evidence = log_evidence(n, errors, base) - np.log(len(cuts))
     most = float(evidence.max())
-    if most <= 0:
+    if most == -np.inf:
         return None
-    return float(cuts[np.flatnonzero(evidence >= NEARLY * most)[-1]])
+    return float(cuts[np.flatnonzero(evidence >= min(NEARLY * most, most))[-1]])
 
 
 def cut_in_pieces(P: Array, bad: Array, base: float, seed: int) -> Array:

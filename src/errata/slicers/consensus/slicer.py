@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -29,6 +29,7 @@ MOST_BESIDE = 20_000  # rows without outcomes that help to place cells and group
 MOST_COMPARED = 50_000  # search rows on which candidates are compared
 MOST_EXAMPLES = 6000  # rows that a blind region is saved by
 THRESHOLD = 0.5
+ACROSS_LABELS = 8.0  # price of a slice that mixes labels where it could be told within one
 FEWEST = 8  # bad rows of a scope, for anything to be found
 
 
@@ -79,6 +80,8 @@ class Consensus(BaseSlicer):
     chosen_: Array  # (s, 2) part and index of each slice
 
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
+        assert self.representation_ is not None
+        self._own = evaluation.source(self.representation_).from_model
         bad = _bad(evaluation)
         X = self.matrix(evaluation)
         self.space_ = fit_axes(X, self.axes, self.seed)
@@ -95,14 +98,22 @@ class Consensus(BaseSlicer):
             if bad[rows].sum() < FEWEST or bad[rows].all():
                 continue
             beside = None if scope else elsewhere
+            extra = self._price_of(scope, plans)
             for cells, members, price, rank in _generate(scope, Z[rows], bad[rows], base, beside, self.seed):
                 owner = np.full(len(bad), NOWHERE)
                 owner[rows] = members
                 owner = owner[compared]
-                candidates += [Candidate(len(parts), j, owner == j, base, price, rank) for j in range(len(cells.cuts))]
+                candidates += [
+                    Candidate(len(parts), j, owner == j, base, price + extra, rank) for j in range(len(cells.cuts))
+                ]
                 parts.append(cells)
         told = self._choose(evaluation, candidates, parts, bad[compared])
         self._keep(told, parts)
+
+    def _price_of(self, scope: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) -> float:
+        """What a slice of this scope must say beyond others: within a label it is easier to name and to mend."""
+        could_be_within = not self._own and any("label" in plan for plan in plans)
+        return ACROSS_LABELS * (could_be_within and "label" not in scope)
 
     def _scopes(self, evaluation: Evaluation) -> Iterator[dict[str, Any]]:
         """All rows, and the classes that can be searched by themselves."""
@@ -127,10 +138,8 @@ class Consensus(BaseSlicer):
         self, evaluation: Evaluation, candidates: list[Candidate], parts: list[Cells], bad: Array
     ) -> list[Candidate]:
         """Slices that may be tested and slices that know the outcome are chosen apart: neither stands for the other."""
-        assert self.representation_ is not None
-        own = evaluation.source(self.representation_).from_model
-        knowing = [c for c in candidates if own and "label" in parts[c.part].scope]
-        free = [c for c in candidates if not (own and "label" in parts[c.part].scope)]
+        knowing = [c for c in candidates if self._own and "label" in parts[c.part].scope]
+        free = [c for c in candidates if c not in knowing]
         told = choose(free, bad, self.slices) + choose(knowing, bad, self.slices)
         return sorted(told, key=lambda c: -c.value(bad, c.members))
 
@@ -145,12 +154,19 @@ class Consensus(BaseSlicer):
                 "representation": self.representation_,
                 "generator": parts[c.part].generator,
                 "scope": dict(parts[c.part].scope),
-                "reads": sorted(set(parts[c.part].scope) & {"label", "prediction"}),
+                "reads": self._reads(parts[c.part].scope),
                 "found_by": len({(parts[i].generator, str(parts[i].scope)) for i in c.found_by}),
                 "searches": len(parts),
             }
             for c in told
         )
+
+    def _reads(self, scope: Mapping[str, Any]) -> list[str]:
+        """What a slice reads: its scope and, where that gives the outcome away in any case, the loss to rank by."""
+        reads = set(scope) & {"label", "prediction"}
+        if self._own and "label" in scope:
+            reads.add("loss")
+        return sorted(reads)
 
     def _thresholds(self, evaluation: Evaluation) -> Array:
         return np.full(len(self.rules_), THRESHOLD)
@@ -162,7 +178,7 @@ class Consensus(BaseSlicer):
         return frozenset(read for rule in fitted for read in rule["reads"])
 
     def membership(self, evaluation: Evaluation) -> Array:
-        """(n, s) 0 outside, from .5 to 1 inside: the higher, the likelier a row is bad."""
+        """(n, s) 0 outside, from .5 to 1 inside: the likelier a row is bad or, where that is known, the worse it is."""
         X = self.matrix(evaluation)
         check_columns(X, len(self.space_.centre), "method `consensus`")
         Z = self.space_.reduce(X)
@@ -171,6 +187,12 @@ class Consensus(BaseSlicer):
             rows = np.flatnonzero(rows_in_scope(evaluation, cells.scope))
             columns = np.flatnonzero(self.chosen_[:, 0] == i)
             weights[np.ix_(rows, columns)] = cells.weights(Z[rows])[:, self.chosen_[columns, 1]]
+        ranked = [j for j, rule in enumerate(self.rules_) if "loss" in rule["reads"]]
+        if ranked:
+            evaluation.need(frozenset({"losses"}), "method `consensus`")
+            assert evaluation.losses is not None
+            severity = 1 - np.exp(-np.maximum(evaluation.losses, 0))
+            weights[:, ranked] = (weights[:, ranked] > 0) * (0.5 + 0.5 * severity)[:, None]
         return weights
 
     def to_state(self) -> State:
