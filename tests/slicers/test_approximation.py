@@ -119,6 +119,8 @@ def test_within_one_prediction_where_that_decides():
     approximation = approximated(foreign)
     assert approximation.learners_ == (VOTE_WITHIN_PREDICTION,)
     assert f1_score(own, members(approximation, foreign)[:, 0]) > 0.75
+    assert approximation.rules_[0]["scope"] == {"prediction": 1}  # what is compared with it has the same prediction
+    assert "scope" not in approximated(world(2000, d=12)).rules_[0]  # members of all predictions
     assert approximated(Evaluation(**arrays)).learners_ == (VOTE,)  # the model's own representation contains it
 
 
@@ -302,17 +304,18 @@ def test_a_state_of_version_0_2_is_a_regression_on_all_columns():
 
 
 def test_new_rows_must_have_what_it_was_fitted_on():
-    ev = world(2000, d=12)
-    approximation = approximated(ev)
-    assert approximation.learners_ == (REGRESSION,)
+    ev = world(600)
+    own = (np.square(ev.representations["e"]).sum(axis=1) < 3) & (ev.predictions == 1)
+    arrays = {"predictions": ev.predictions, "representations": ev.representations, "sources": ev.sources}
+    approximation = approximated(Evaluation(**arrays, metadata={"own": own}))
+    assert approximation.learners_ == (VOTE_WITHIN_PREDICTION,)
     with pytest.raises(MissingInput, match="the approximation of `known` needs `predictions`"):
         approximation.membership(Evaluation(representations=ev.representations))
     narrow = Evaluation(predictions=ev.predictions, representations={"e": ev.representations["e"][:, :2]})
-    with pytest.raises(ValueError, match="the approximation of `known` was fitted on 12 columns; got 2"):
+    with pytest.raises(ValueError, match="the approximation of `known` was fitted on 4 columns; got 2"):
         approximation.membership(narrow)
-    vote = approximated(world(100))
-    assert vote.learners_ == (VOTE,)
-    vote.membership(Evaluation(representations=world().representations))  # a plain vote reads no prediction
+    for other in (approximated(world(100)), approximated(world(2000, d=12))):  # a plain vote, and a regression
+        other.membership(Evaluation(representations={"e": np.ones((3, len(other.centre_)))}))
 
 
 def test_of_a_registered_method():

@@ -30,6 +30,7 @@ AXES = 32
 BLOCK_ROWS = 16_384
 PENALTY = 1.0
 MEMBERS_PER_COEFFICIENT = 10  # the usual rule for a regression; with fewer it learns one fragment of a group by heart
+ONE_PREDICTION = 0.9  # of a slice's search rows: only then may its approximation read the prediction
 PREFERENCE = 0.05  # how much better another learner must match than a plain vote, to be taken instead
 
 VOTE = "vote"
@@ -60,8 +61,8 @@ class Approximation:
 
     Fitted on search rows. A slice with too few members there has no approximation. Of three learners the one is taken
     whose set matches the slice best (F1, out of fold): the share of members among the 15 nearest search rows; the
-    same among those with the row's prediction; a logistic regression, where the slice has ten members for each
-    coefficient. The prediction is read beside a foreign representation only. The set is cut where it matches best.
+    same among those with the row's prediction, beside a foreign representation, where nearly all of the slice have one;
+    a logistic regression, where the slice has ten members for each coefficient. The set is cut where it matches best.
 
     Parameters
     ----------
@@ -145,17 +146,28 @@ class Approximation:
         self.columns_ = self._able_columns(hard, columns)
         self.reference_members_ = hard[:, self.columns_]
         self._fit_learners()
-        self.rules_ = tuple(
-            {
-                "kind": self.name,
-                "of": dict(slicer.rules_[j]),
-                "representation": self.representation_,
-                "learner": learner,
-                "match": round(match, 4),
-            }
-            for j, learner, match in zip(self.columns_, self.learners_, self.match_, strict=True)
-        )
+        self.rules_ = tuple(self._rule(j, slicer.rules_[column]) for j, column in enumerate(self.columns_))
         return self
+
+    def _rule(self, j: int, own: Mapping[str, Any]) -> dict[str, Any]:
+        """What is saved of an approximation; one that reads the prediction is limited to it, and compared within it."""
+        rule = {
+            "kind": self.name,
+            "of": dict(own),
+            "representation": self.representation_,
+            "learner": self.learners_[j],
+            "match": round(self.match_[j], 4),
+        }
+        if self.learners_[j] == VOTE_WITHIN_PREDICTION:
+            rule["scope"] = {"prediction": self._one_prediction(j)}
+        return rule
+
+    def _one_prediction(self, j: int) -> int | None:
+        """The predicted class of nearly all members of a slice; None where they have several."""
+        counts = np.bincount(self.reference_classes_[self.reference_members_[:, j]], minlength=len(self.classes_))
+        if counts.max() < ONE_PREDICTION * counts.sum():
+            return None
+        return int(self.classes_[counts.argmax()])
 
     def _fit_coordinates(self, evaluation: Evaluation) -> None:
         """Axes from the representation, and the references in them."""
@@ -197,7 +209,8 @@ class Approximation:
         self.match_ = ()
         self.thresholds_ = np.empty(s)
         for j in range(s):
-            matches = {learner: best_match(score[:, j], members[:, j]) for learner, score in scores.items()}
+            able = [name for name in scores if name != VOTE_WITHIN_PREDICTION or self._one_prediction(j) is not None]
+            matches = {learner: best_match(scores[learner][:, j], members[:, j]) for learner in able}
             learner = max(matches, key=lambda name: matches[name][1] + PREFERENCE * (name == VOTE))
             self.thresholds_[j] = matches[learner][0]
             self.learners_ += (learner,)
@@ -215,8 +228,8 @@ class Approximation:
 
     @property
     def _coefficients(self) -> int:
-        """Coefficients of a regression."""
-        return len(self.scale_) + len(self.classes_)
+        """Coefficients of a regression: of the coordinates, or of predictions where there is no representation."""
+        return len(self.scale_) or len(self.classes_)
 
     def _fit_regressions(self, able: Array) -> None:
         """(folds, s) regressions, each on the references of the other folds."""
@@ -299,8 +312,15 @@ class Approximation:
         return np.asarray(keys % np.uint64(self.folds_)).astype(np.int64)
 
     def _features(self, coordinates: Array, classes: Array) -> Array:
-        """(n, f) coordinates beside a one-hot prediction. No label, no loss."""
-        return np.hstack([coordinates / self.scale_, classes[:, None] == np.arange(len(self.classes_))])
+        """(n, f) standardised coordinates; a one-hot prediction where a regression reads that. No label, no loss."""
+        standard = coordinates / self.scale_
+        if not self._regression_reads_prediction:
+            return standard
+        return np.hstack([standard, classes[:, None] == np.arange(len(self.classes_))])
+
+    @property
+    def _regression_reads_prediction(self) -> bool:
+        return bool(self.coefficients_.shape[2] > len(self.scale_))
 
     def _blocks(self, evaluation: Evaluation, classes: Array) -> Iterator[_Block]:
         """Coordinates, keys and positions of predicted classes, a block of rows at a time."""
@@ -330,7 +350,8 @@ class Approximation:
     def membership(self, evaluation: Evaluation) -> Array:
         """(n, s) scores of belonging, known before the outcome is."""
         classes = np.full(len(evaluation), -1, dtype=np.int64)
-        if set(self.learners_) - {VOTE}:  # a plain vote reads no prediction, and asks for none
+        # A plain vote reads no prediction, and asks for none.
+        if VOTE_WITHIN_PREDICTION in self.learners_ or self._regression_reads_prediction:
             classes = self._class_positions(evaluation)
         parts = [self._score(block) for block in self._blocks(evaluation, classes)]
         return np.concatenate([np.empty((0, len(self.columns_))), *parts])

@@ -49,6 +49,8 @@ class References:
         among
             (m,) bool: the references that may be named. Default: all.
         """
+        if not len(queries):
+            return np.empty((0, count), dtype=np.int64)
         positions = np.arange(len(self.keys))
         if among is not None:
             positions = np.flatnonzero(among)
@@ -94,7 +96,7 @@ class References:
     def _nearest_others(self, queries: Array, keys: Array, count: int, positions: Array) -> Array:
         """Among `positions`, by distance in double precision; the first of those that are equally near."""
         out = np.full((len(queries), count), -1, dtype=np.int64)
-        if not len(positions) or not len(queries):
+        if not len(positions):
             return out
         R = self.coordinates[positions]
         search = NearestNeighbors(n_neighbors=min(count + SPARE, len(R)), algorithm="brute").fit(R)
