@@ -43,6 +43,7 @@ from .version import __version__
 
 FEWEST_ROWS = 20
 DEFAULT = ("consensus",)
+MOST_UNLABELLED = 20_000  # held-out rows whose representations help a search: more take memory and say no more
 
 Options = Mapping[str, Mapping[str, Any]]  # method -> {option: value}
 
@@ -370,7 +371,7 @@ def _run(search: _Search, train: Evaluation | None, seed: int) -> _Fit:
     view = search.trial.evaluation
     search_rows = view.rows(search.trial.discover)
     if hasattr(slicer, "unlabelled_rows"):  # what is fitted to representations alone may see those of held-out rows
-        slicer.unlabelled_rows = view.rows(search.trial.confirm).by_id().without_outcomes()
+        slicer.unlabelled_rows = _unlabelled(view, search.trial.confirm)
     slicer.fit(search_rows, train=train)
     own = slicer.membership(view)
     knowing = [j for j in range(own.shape[1]) if knows_outcome(slicer, view, j)]
@@ -394,6 +395,14 @@ def _run(search: _Search, train: Evaluation | None, seed: int) -> _Fit:
     approximations = [item.approximation for item in outcome_slices if item.approximation is not None]
     candidates = fair + [candidate for candidate in approximations if candidate.members.any()]
     return _Fit(search, slicers, candidates, outcome_slices)
+
+
+def _unlabelled(view: Evaluation, held_out: Array) -> Evaluation:
+    """Return representations of held-out rows, evenly thinned in the order of their ids."""
+    rows = np.flatnonzero(held_out)
+    rows = rows[np.argsort(view.row_ids[rows], kind="stable")]
+    thinned = rows[:: 1 + len(rows) // MOST_UNLABELLED]
+    return view.rows(thinned).without_outcomes()
 
 
 def _approximation_key(search: _Search) -> str:

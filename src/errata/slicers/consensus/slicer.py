@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from ...core import Array, Evaluation, State
-from ...core.blocks import take
+from ...core.blocks import blocks
 from ...core.scope import Scoping, rows_in_scope, scopes
 from ..contract import BaseSlicer, check_columns
 from ..options import AT_LEAST_ONE
@@ -25,10 +25,10 @@ ALL: tuple[Scoping, ...] = ("none", "prediction", "label")
 LOSS_QUANTILE = 0.9  # of losses, above which a row is bad where there are no errors
 TREE_AXES = 32
 BLIND_AXES = 16
-MOST_BESIDE = 20_000  # rows without outcomes that help to place cells and groups
 MOST_COMPARED = 50_000  # search rows on which candidates are compared
 MOST_EXAMPLES = 6000  # rows that a blind region is saved by
 THRESHOLD = 0.5
+BLOCK_BYTES = 1 << 23  # of rows that are placed at once
 ACROSS_LABELS = 8.0  # price of a slice that mixes labels where it could be told within one
 FEWEST = 8  # bad rows of a scope, for anything to be found
 
@@ -127,12 +127,12 @@ class Consensus(BaseSlicer):
                 seen_all = seen_all or not scope
 
     def _reduced_others(self) -> Array | None:
-        """(n, q) some of the rows whose outcomes are not known here, in the shared space; None where there are none."""
+        """(n, q) the rows whose outcomes are not known here, in the shared space; None where there are none."""
         if self.unlabelled_rows is None:
             return None
         X = self.matrix(self.unlabelled_rows)
         self.unlabelled_rows = None
-        return self.space_.reduce(take(X, pick(len(X), MOST_BESIDE, self.seed)))
+        return self.space_.reduce(X)
 
     def _choose(
         self, evaluation: Evaluation, candidates: list[Candidate], parts: list[Cells], bad: Array
@@ -181,19 +181,27 @@ class Consensus(BaseSlicer):
         """(n, s) 0 outside, from .5 to 1 inside: the likelier a row is bad or, where that is known, the worse it is."""
         X = self.matrix(evaluation)
         check_columns(X, len(self.space_.centre), "method `consensus`")
-        Z = self.space_.reduce(X)
+        within = [rows_in_scope(evaluation, cells.scope) for cells in self.parts_]
         weights = np.zeros((len(X), len(self.chosen_)))
-        for i, cells in enumerate(self.parts_):
-            rows = np.flatnonzero(rows_in_scope(evaluation, cells.scope))
-            columns = np.flatnonzero(self.chosen_[:, 0] == i)
-            weights[np.ix_(rows, columns)] = cells.weights(Z[rows])[:, self.chosen_[columns, 1]]
-        ranked = [j for j, rule in enumerate(self.rules_) if "loss" in rule["reads"]]
-        if ranked:
-            evaluation.need(frozenset({"losses"}), "method `consensus`")
-            assert evaluation.losses is not None
-            severity = 1 - np.exp(-np.maximum(evaluation.losses, 0))
-            weights[:, ranked] = (weights[:, ranked] > 0) * (0.5 + 0.5 * severity)[:, None]
+        for rows, block in blocks(X, BLOCK_BYTES):
+            Z = self.space_.reduce(block)
+            for i, cells in enumerate(self.parts_):
+                columns = np.flatnonzero(self.chosen_[:, 0] == i)
+                inside = np.flatnonzero(within[i][rows])
+                found = cells.weights(Z[inside])[:, self.chosen_[columns, 1]]
+                weights[np.ix_(rows.start + inside, columns)] = found
+        self._rank_by_loss(weights, evaluation)
         return weights
+
+    def _rank_by_loss(self, weights: Array, evaluation: Evaluation) -> None:
+        """Order the rows of slices that know the outcome by how bad they are."""
+        known = [j for j, rule in enumerate(self.rules_) if "loss" in rule["reads"]]
+        if not known:
+            return
+        evaluation.need(frozenset({"losses"}), "method `consensus`")
+        assert evaluation.losses is not None
+        severity = 1 - np.exp(-np.maximum(evaluation.losses, 0))
+        weights[:, known] = (weights[:, known] > 0) * (0.5 + 0.5 * severity)[:, None]
 
     def to_state(self) -> State:
         """Options and rules, the space, and the arrays of each part."""

@@ -11,7 +11,7 @@ from ...core import Array
 from ...core.blocks import blocks
 from ..numerics import principal_components
 
-MOST_FITTED = 20_000  # rows that axes are fitted to: more change nothing that could be seen
+MOST_FITTED = 10_000  # rows that axes are fitted to: more change nothing that could be seen
 MOST_COLUMNS = 1024  # beyond which axes are found by random projections
 
 
@@ -55,16 +55,14 @@ def fit_axes(X: Any, most: int, seed: int) -> Axes:
         Of the sample.
     """
     sample = np.asarray(X[pick(len(X), MOST_FITTED, seed)], dtype=np.float64)
-    d = sample.shape[1]
     centre = sample.mean(axis=0)
-    if d > MOST_COLUMNS:
+    sample -= centre
+    if sample.shape[1] > MOST_COLUMNS:
         axes = principal_components(sample, most, seed, solver="randomized").components_.T
     else:
-        sample -= centre
         _, axes = np.linalg.eigh(sample.T @ sample)  # ascending
         axes = axes[:, ::-1][:, :most]
-        sample += centre
-    spread = float(np.sqrt(np.square((sample - centre) @ axes).sum(axis=1).mean()))
+    spread = float(np.sqrt(np.square(sample @ axes).sum(axis=1).mean()))
     return Axes(centre.astype(np.float32), (axes / max(spread, 1e-12)).astype(np.float32))
 
 
