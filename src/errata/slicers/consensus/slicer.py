@@ -111,7 +111,7 @@ class Consensus(BaseSlicer):
         self._keep(told, parts)
 
     def _price_of(self, scope: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) -> float:
-        """What a slice of this scope must say beyond others: within a label it is easier to name and to mend."""
+        """What a slice of this scope must say beyond others: within a label it is easier to name and to fix."""
         could_be_within = not self._own and any("label" in plan for plan in plans)
         return ACROSS_LABELS * (could_be_within and "label" not in scope)
 
