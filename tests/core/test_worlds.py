@@ -88,9 +88,9 @@ def test_measured_where_it_was_searched_chance_itself_is_confirmed():
     """What the split is for: the same slicer, tested on the rows it was fitted on."""
     seeds = 6
     given = [{**world_arrays("random", 2000, seed), "probs": None} for seed in range(seeds)]
-    found = [_naive("spotlight", Evaluation(**arrays), in_sample=True) for arrays in given]
+    found = [_naive("multiaccuracy", Evaluation(**arrays), in_sample=True) for arrays in given]
     assert sum(map(bool, found)) > seeds / 2
-    held_out = [_naive("spotlight", Evaluation(**arrays)) for arrays in given]
+    held_out = [_naive("multiaccuracy", Evaluation(**arrays)) for arrays in given]
     assert not any(held_out)
 
 
@@ -105,7 +105,7 @@ def test_one_who_reads_the_outcome_finds_it_and_the_approximation_does_not(metho
     seeds = 10
     given = [world("random", 1000, seed) for seed in range(seeds)]
     naive = [_naive(method, evaluation) for evaluation in given]
-    assert sum(map(bool, naive)) >= 0.9 * seeds
+    assert sum(map(bool, naive)) >= 0.8 * seeds
     assert max(result.held_out.rate for found in naive for result in found) > 0.5  # eleven percent are wrong
     stood_in = [workflow.audit(evaluation, methods=[method]).confirmed for evaluation in given]
     assert sum(map(bool, stood_in)) <= largest_share(seeds) * seeds

@@ -19,6 +19,7 @@ from .space import pick
 NEIGHBOURS = 10
 VOTE = 0.5
 LEAST_RATE = 0.75  # of a region by the votes of others: below it a model errs often, but is not blind
+BLIND_RATE = 0.9  # from which its groups enter the choice first, and stay
 MOST_VOTERS = 8000
 FEWEST_BAD = 8
 FEWEST_ROWS = 12  # of a group

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from ...core import Array
 from ..numerics import unconverged
 from .evidence import log_evidence
-from .space import nearest
+from .space import nearest, pick
 
 FOLDS = 5
 PENALTIES = (0.003, 0.03, 0.3)  # inverse strengths of the ridge that are tried
@@ -61,7 +61,7 @@ def fit_risk(Z: Array, bad: Array, seed: int) -> Risk:
     fold = _folds(bad, seed)
     penalty = _best_penalty(A, bad, fold == 0, seed)
     scores = _out_of_fold(A, bad, fold, penalty, seed)
-    fitted = _fit(A, bad, penalty, seed)
+    fitted = _fit(A, bad, np.ones(m, dtype=bool), penalty, seed)
     slope = fitted.coef_[0] / scale
     intercept = float(fitted.intercept_[0] - centre @ slope)
     return Risk(np.append(slope, intercept), scores)
@@ -80,7 +80,7 @@ def _best_penalty(A: Array, bad: Array, test: Array, seed: int) -> float:
     """The one that predicts the rows of one fold best."""
     likelihoods = []
     for penalty in PENALTIES:
-        scores = _fit(A[~test], bad[~test], penalty, seed).decision_function(A[test])
+        scores = _fit(A, bad, ~test, penalty, seed).decision_function(A[test])
         likelihoods.append(float(log_expit(np.where(bad[test], scores, -scores)).sum()))
     return PENALTIES[int(np.argmax(likelihoods))]
 
@@ -89,17 +89,16 @@ def _out_of_fold(A: Array, bad: Array, fold: Array, penalty: float, seed: int) -
     scores = np.empty(len(A))
     for k in range(FOLDS):
         test = fold == k
-        scores[test] = _fit(A[~test], bad[~test], penalty, seed).decision_function(A[test])
+        scores[test] = _fit(A, bad, ~test, penalty, seed).decision_function(A[test])
     return scores
 
 
-def _fit(A: Array, bad: Array, penalty: float, seed: int) -> LogisticRegression:
-    if len(A) > MOST_FITTED:
-        rows = np.random.default_rng(seed).choice(len(A), MOST_FITTED, replace=False)
-        A = A[rows]
-        bad = bad[rows]
+def _fit(A: Array, bad: Array, rows: Array, penalty: float, seed: int) -> LogisticRegression:
+    """A regression on some of the rows (m,) bool, or on a sample of them where they are many."""
+    some = np.flatnonzero(rows)
+    some = some[pick(len(some), MOST_FITTED, seed)]
     with unconverged():
-        return LogisticRegression(C=penalty, max_iter=200, tol=1e-3).fit(A, bad)
+        return LogisticRegression(C=penalty, max_iter=200, tol=1e-3).fit(A[some], bad[some])
 
 
 def best_cut(scores: Array, bad: Array, base: float) -> float | None:

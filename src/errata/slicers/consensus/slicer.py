@@ -330,7 +330,8 @@ def _blind_regions(look: _Look) -> Iterator[Found]:
     kept = np.concatenate([np.flatnonzero(group >= 0), around[pick(len(around), MOST_EXAMPLES, look.seed)]])
     members = np.where(honest, group[kept][nearest(P[: look.m], P[kept])], NOWHERE)
     price = float(np.log(group.max() + 1))
-    yield look.cells("blind region", BLIND_AXES, P[kept], group[kept]), members, price, 0
+    rank = int(look.bad[honest].mean() < blind.BLIND_RATE)
+    yield look.cells("blind region", BLIND_AXES, P[kept], group[kept]), members, price, rank
 
 
 def _half_spaces(look: _Look) -> Iterator[Found]:
