@@ -35,6 +35,8 @@ class Cells:
         (q + 1,) a linear score for being bad, on the shared axes, with its intercept last.
     cuts
         (s,) least risk of a member; minus infinity where cells alone decide.
+    reach
+        Largest squared distance of a member from its centre; infinity where cells alone decide.
     """
 
     generator: str
@@ -44,10 +46,16 @@ class Cells:
     owner: Array
     risk: Array
     cuts: Array
+    reach: float = np.inf
 
     def members(self, Z: Array) -> Array:
         """(n,) the slice of each row, -1 for none. Z: (n, q) in the shared space, of rows in the scope."""
-        owner: Array = self.owner[nearest(self.local.reduce(Z), self.centres)]
+        P = self.local.reduce(Z)
+        cell = nearest(P, self.centres)
+        owner: Array = self.owner[cell]
+        if np.isfinite(self.reach):
+            distance = np.square(P - self.centres[cell]).sum(axis=1)
+            owner = np.where(distance <= self.reach, owner, NOWHERE)
         if np.isfinite(self.cuts).any():
             cut = np.append(self.cuts, np.inf)[owner]  # -1 reads the last
             owner = np.where(self.score(Z) >= cut, owner, NOWHERE)
@@ -74,10 +82,12 @@ class Cells:
             "owner": self.owner,
             "risk": self.risk,
             "cuts": self.cuts,
+            "reach": np.array(self.reach),
         }
 
     @classmethod
     def from_arrays(cls, generator: str, scope: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
         """Cells from what was saved."""
         local = Axes(arrays["centre"], arrays["axes"])
-        return cls(generator, scope, local, arrays["centres"], arrays["owner"], arrays["risk"], arrays["cuts"])
+        reach = float(arrays["reach"])
+        return cls(generator, scope, local, arrays["centres"], arrays["owner"], arrays["risk"], arrays["cuts"], reach)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -14,6 +14,7 @@ from ...core.scope import Scoping, rows_in_scope, scopes
 from ..contract import BaseSlicer, check_columns
 from ..options import AT_LEAST_ONE
 from . import blind
+from .balls import find_balls
 from .cells import NOWHERE, Cells
 from .choice import Candidate, choose
 from .risk import Risk, best_cut, cut_in_pieces, fit_risk
@@ -271,6 +272,7 @@ def _generate(
     yield from _trees(look)
     yield from _blind_regions(look)
     yield from _half_spaces(look)
+    yield from _balls(look)
 
 
 @dataclass(frozen=True, eq=False)
@@ -344,3 +346,11 @@ def _half_spaces(look: _Look) -> Iterator[Found]:
     members = np.where(beyond, nearest(P, centres), NOWHERE)
     price = float(np.log(len(centres)))
     yield look.cells("half-space", BLIND_AXES, centres, np.arange(len(centres)), cut), members, price, 1
+
+
+def _balls(look: _Look) -> Iterator[Found]:
+    P = look.P[: look.m]
+    for ball in find_balls(P, look.bad, look.base, look.seed):
+        cells = look.cells("ball", TREE_AXES, ball.centre[None], np.zeros(1, dtype=np.int64))
+        inside = np.square(P - ball.centre).sum(axis=1) <= ball.reach
+        yield replace(cells, reach=ball.reach), np.where(inside, 0, NOWHERE), ball.price, 1
