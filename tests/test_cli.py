@@ -109,7 +109,7 @@ def test_each_form_finds_the_planted_corner(data: Path, tmp_path: Path, run: Run
 
 def test_the_files_of_the_design_are_there(audit: Path) -> None:
     written = files(audit)
-    keys = ["spotlight", "gmm", "confusion", "high-loss"]
+    keys = ["spotlight", "gmm", "confusion", "confusion-approximation", "high-loss", "high-loss-approximation"]
     expected = {"audit.json", "memberships.parquet", "report.html"}
     expected |= {f"slicers/{key}.{form}" for key in keys for form in ("json", "safetensors")}
     expected |= {f"evaluation/{name}" for name in ("evaluation.json", "rows.parquet", "representations.safetensors")}
@@ -140,7 +140,12 @@ def test_numbers_in_audit_json_can_be_recomputed_from_the_memberships(audit: Pat
     """A row belongs where its weight is at least the threshold: counted again from the files alone."""
     table = pq.read_table(audit / "memberships.parquet").to_pandas()
     read = facts(audit)
-    assert list(table.columns) == ["id", "split", *(found["id"] for found in read["slices"])]
+    assert list(table.columns) == [
+        "id",
+        "split",
+        *(found["id"] for found in read["slices"]),
+        *(found["id"] for found in read["error_types"]),
+    ]
     assert table["id"].tolist() == list(range(N))
     assert set(table["split"]) == {"discover", "confirm"}
     assert abs((table["split"] == "discover").mean() - 0.5) < 0.01
@@ -411,8 +416,9 @@ def test_multi_label(tmp_path: Path, run: Run) -> None:
     assert [task["task"] for task in read["tasks"]] == ["cat", "dog"]
     assert {found["task"] for found in confirmed(tmp_path / "audit")} == {"cat"}
     assert {p.name for p in (tmp_path / "audit/slicers").glob("*.json")} == {
-        "domino-task0.json", "domino-task1.json", "gmm-task0.json", "gmm-task1.json",
-    }  # fmt: skip
+        "consensus-task0.json",
+        "consensus-task1.json",
+    }
     done = run("apply", tmp_path / "audit", tmp_path / "x.npz", "-o", tmp_path / "o.parquet")
     assert done.code == 0
     _same_weights(tmp_path / "audit", tmp_path / "o.parquet")
@@ -431,7 +437,7 @@ def test_demo_finds_the_hidden_group(tmp_path: Path, run: Run) -> None:
     assert last == tmp_path / "demo" / "report.html"
     assert last.stat().st_size > 10_000
     words = " ".join(done.out.split())
-    assert "digit 7: found and confirmed as s1 by spotlight" in words
+    assert re.search(r"digit 7: found and confirmed as s\d+ by consensus", words)
 
 
 def test_demo_trains_a_network_with_a_blindspot_where_nothing_else_is_said(
@@ -445,9 +451,9 @@ def test_demo_trains_a_network_with_a_blindspot_where_nothing_else_is_said(
     done = run("demo", "-o", tmp_path / "demo")
     assert (done.code, done.err) == (0, "")
     words = " ".join(done.out.split())
-    assert re.search(r"- square present, .*: found and confirmed as s1 by (domino|gmm)", words)
+    assert re.search(r"- square present, .*: found and confirmed as s\d+ by consensus", words)
     assert [share for what, share in heard if what == "training a small network"] == pytest.approx([0, 1 / 3, 2 / 3, 1])
-    assert ("gmm", 1.0) in heard
+    assert ("consensus", 1.0) in heard
     assert heard[-1] == ("map", 1.0)
 
 
@@ -494,8 +500,8 @@ def test_applied_to_its_own_rows_the_weights_are_the_same_bits(
 
 def test_apply_needs_no_labels(data: Path, tmp_path: Path, run: Run) -> None:
     assert run("audit", data / "x.npz", "-o", tmp_path / "audit").code == 0
-    new = planted(seed=9)["embedding"]
-    np.savez(tmp_path / "new.npz", embedding=new)
+    new = planted(seed=9)
+    np.savez(tmp_path / "new.npz", embedding=new["embedding"], probs=new["probs"])
     assert run("apply", tmp_path / "audit", tmp_path / "new.npz", "-o", tmp_path / "deep" / "o.parquet").code == 0
     first = confirmed(tmp_path / "audit")[0]
     weights = pq.read_table(tmp_path / "deep" / "o.parquet").column(first["id"]).to_numpy()

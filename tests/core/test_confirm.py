@@ -351,11 +351,12 @@ def test_a_slice_with_nothing_outside_it_is_not_tested():
     assert len(select_candidates(trial, [_slice(_first(200), **scoped)])) == 1
 
 
-def _everywhere(rows):
+def _everywhere(rows, settings=None):
     """Which candidates get tested, in a trial where the first 400 rows are bad and the next 100 worse."""
     wrong = _wrong(_first(400), 0.6, 0.1)
     wrong[400:500] = True
     trial = _trial(wrong)
+    trial.settings = settings or trial.settings
     return [c.index for c in select_candidates(trial, [_slice(inside, index=i) for i, inside in enumerate(rows)])]
 
 
@@ -380,11 +381,11 @@ def test_of_slices_with_mostly_the_same_rows_the_one_with_more_excess_is_tested(
     assert _everywhere([_first(380), _first(400), _first(100)]) == [1, 2]
 
 
-def test_the_worst_slices_come_first_and_at_most_five_of_a_method_are_tested():
+def test_the_worst_slices_come_first_and_at_most_as_many_of_a_method_as_are_set_are_tested():
     parts = [(np.arange(N) >= 50 * i) & (np.arange(N) < 50 * i + 50) for i in range(9)]
-    tested = _everywhere(parts)
-    assert len(tested) == 5
-    assert tested[0] == 8
+    assert _everywhere(parts)[0] == 8
+    assert len(_everywhere(parts)) == 9
+    assert _everywhere(parts, Settings(most=5)) == _everywhere(parts)[:5]
 
 
 def test_easy_slices_are_chosen_by_how_seldom_they_are_wrong():

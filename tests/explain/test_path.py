@@ -177,7 +177,8 @@ def test_an_audit_tells_paths_as_the_slicer_counts_them():
 def test_a_path_that_knows_the_outcome_is_not_measured_on_other_rows():
     """Within a label on the model's own representation: its approximation is what the verdict is about."""
     ev = world()
-    own = Evaluation(labels=ev.labels, predictions=ev.predictions, representations=ev.representations)
+    sources = {name: Source(from_model=True) for name in ev.representations}
+    own = Evaluation(labels=ev.labels, predictions=ev.predictions, representations=ev.representations, sources=sources)
     audit = errata.audit(own, methods=["barlow"])
     found = next(found for found in audit.slices if found.rule["kind"] == "approximation")
     data = {e.kind: e.to_json() for e in found.explanations}["path"]

@@ -23,7 +23,7 @@ def world(n: int = 2400, own: bool = False) -> Evaluation:
     X = rng.normal(size=(n, 8)).astype(np.float32)
     odds = np.select([(X[:, 4] > 0.3) & (X[:, 2] < 0), X[:, 4] < -1.5], [0.85, 0.4], 0.05)
     wrong = rng.random(n) < np.where(labels == 1, odds, 0.05)
-    sources = {} if own else {"robust": Source(from_model=False)}
+    sources = {"robust": Source(from_model=own)}
     return Evaluation(labels=labels, predictions=np.where(wrong, 1 - labels, labels), representations={"robust": X},
                       sources=sources)  # fmt: skip
 

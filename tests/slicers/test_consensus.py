@@ -11,7 +11,7 @@ from scipy.stats import beta
 import errata
 from errata.core import Source
 from errata.slicers import make, restore
-from errata.slicers.consensus import blind, risk, tree
+from errata.slicers.consensus import balls, blind, risk, tree
 from errata.slicers.consensus.choice import Candidate, choose
 from errata.slicers.consensus.evidence import log_evidence
 from errata.slicers.consensus.space import fit_axes, nearest
@@ -310,3 +310,29 @@ def test_the_prior_of_evidence_is_uniform():
     density = beta(61, 41).pdf(rates)
     by_bayes = rates**60 * (1 - rates) ** 40 / density
     assert np.exp(low) == pytest.approx(np.median(by_bayes) / 0.5**100, rel=1e-6)
+
+
+def test_a_ball_is_found_where_it_was_put():
+    rng = np.random.default_rng(0)
+    P = rng.normal(size=(4000, 6)).astype(np.float32)
+    inside = np.square(P - P[7]).sum(axis=1) <= np.sort(np.square(P - P[7]).sum(axis=1))[200]
+    bad = rng.random(4000) < np.where(inside, 0.6, 0.1)
+    first = next(balls.find_balls(P, bad, 0.1, seed=0))
+    found = np.square(P - first.centre).sum(axis=1) <= first.reach
+    assert _f1(found, inside) > 0.7
+
+
+def test_chance_has_no_ball():
+    rng = np.random.default_rng(1)
+    P = rng.normal(size=(3000, 6)).astype(np.float32)
+    assert list(balls.find_balls(P, rng.random(3000) < 0.15, 0.15, seed=0)) == []
+
+
+def test_rows_without_predictions_are_placed_in_the_slices_that_read_none():
+    evaluation, _ = groups()
+    audit = errata.audit(evaluation)
+    limited = {slice_.id for slice_ in audit.slices if slice_.rule["scope"]}
+    X = np.asarray(evaluation.representations["x"])
+    weights = errata.apply(audit, errata.Evaluation(representations={"x": X}))
+    assert set(weights) == {slice_.id for slice_ in audit.slices} - limited
+    assert all(np.array_equal(weights[s.id], s.weights) for s in audit.slices if s.id in weights)

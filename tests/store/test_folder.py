@@ -92,7 +92,7 @@ def _swapped() -> Evaluation:
     arrays = _arrays()
     return Evaluation(
         representations={"deep": arrays["representations"]["deep"].astype(">f4")},
-        losses=np.random.default_rng(4).random(N).astype(">f8"),
+        losses=(3 * (np.arange(N) % 6 == 0) + np.random.default_rng(4).random(N)).astype(">f8"),
         ids=np.arange(N).astype(">i4"),
         metadata={
             "month": np.array(["2020-01", "2021-07"] * (N // 2), dtype="datetime64[M]"),

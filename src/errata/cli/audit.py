@@ -108,6 +108,10 @@ def apply(
     shares = {slice_.id: float((weights[slice_.id] >= slice_.threshold).mean()) for slice_ in slices}
     for slice_ in slices:
         typer.echo(f"{slice_.id} {slice_.name}: {shares[slice_.id]:.2%} of {len(rows):,} rows ({slice_.verdict})")
+    for slice_ in saved.slices:
+        if slice_.id not in weights and slice_.rule.get("scope"):
+            missing = " and ".join(f"{key}s" for key in slice_.rule["scope"])
+            typer.echo(f"{slice_.id} {slice_.name}: not placed, since these rows have no {missing}")
     typer.echo(str(output))
     if fail_on is None:
         return

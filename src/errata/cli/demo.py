@@ -29,5 +29,5 @@ def demo(
     with progress_bar() as progress:
         planted = EXAMPLES[example](seed, progress)
     with progress_bar() as progress:  # a bar of its own: its time left has nothing to do with the training's
-        audit = workflow.audit(planted.evaluation, options=planted.options, seed=seed, map=True, progress=progress)
+        audit = workflow.audit(planted.evaluation, seed=seed, map=True, progress=progress)
     write_audit(audit, output, note=answer(planted, audit))

@@ -10,9 +10,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
@@ -42,7 +41,6 @@ class DemoExample:
     evaluation: Evaluation
     planted: Mapping[str, Array]  # name -> (n,) bool: the groups that the model fails on
     description: str
-    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of the methods to audit with
 
 
 def scenes(seed: int, progress: Progress) -> DemoExample:
@@ -139,8 +137,7 @@ def digits(seed: int, progress: Progress) -> DemoExample:
     )
     few = int((rows & (digit == HIDDEN)).sum())
     description = f"Of {int(rows.sum())} training rows, {few} had the digit {HIDDEN}. The audit does not know about it."
-    options = {"spotlight": {"size": 0.05}}  # of some 1,350 test rows half are searched: 2% would be 13
-    return DemoExample(evaluation, {f"digit {HIDDEN}": digit[test] == HIDDEN}, description, options)
+    return DemoExample(evaluation, {f"digit {HIDDEN}": digit[test] == HIDDEN}, description)
 
 
 EXAMPLES: dict[str, Callable[[int, Progress], DemoExample]] = {"scenes": scenes, "digits": digits}

@@ -8,7 +8,7 @@ from typing import Any
 from .audit import Audit
 from .blocks import Array
 from .evaluation import Evaluation
-from .scope import rows_in_scope
+from .scope import can_place, rows_in_scope
 
 
 def apply(audit: Audit, evaluation: Evaluation) -> dict[str, Array]:
@@ -19,13 +19,15 @@ def apply(audit: Audit, evaluation: Evaluation) -> dict[str, Array]:
     audit : Audit
         The audit whose slices are applied. They stay as they are.
     evaluation : Evaluation
-        Any rows with the representations that the slices read. Labels are needed only by a slice within one label.
+        Any rows with the representations that the slices read. Labels and predictions are needed only by slices
+        within one of them.
 
     Returns
     -------
     dict
         Slice id -> (n,) weights; a row is a member where its weight is at least the slice's threshold. Slices that
-        only the outcome defines, and that have no approximation, are left out.
+        only the outcome defines, and that have no approximation, are left out, and so are slices within a prediction
+        or a label where these rows have none.
 
     Examples
     --------
@@ -50,9 +52,9 @@ def apply(audit: Audit, evaluation: Evaluation) -> dict[str, Array]:
     memberships: dict[tuple[str, str], Array] = {}
     weights: dict[str, Array] = {}
     for slice_ in audit.slices:
-        if slice_.column < 0:
-            continue
         rows = tasks.get(slice_.task, evaluation)
+        if slice_.column < 0 or not can_place(rows, slice_.rule.get("scope")):
+            continue
         key = slice_.slicer, slice_.task
         if key not in memberships:
             memberships[key] = audit.slicers[slice_.slicer].membership(rows)

@@ -49,6 +49,12 @@ def rows_in_scope(evaluation: Evaluation, scope: Mapping[str, Any] | None) -> Ar
     return mask
 
 
+def can_place(evaluation: Evaluation, scope: Mapping[str, Any] | None) -> bool:
+    """Whether these rows have what a scope reads. Parameters as of `rows_in_scope`."""
+    columns = {"label": evaluation.labels, "prediction": evaluation.predictions}
+    return all(columns.get(key, evaluation.metadata.get(key)) is not None for key in scope or {})
+
+
 def is_pooled(value: Any) -> bool:
     """Whether the value of a scope is several classes that are searched as one."""
     return isinstance(value, list | tuple)

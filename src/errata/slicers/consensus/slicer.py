@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core import Array, Evaluation, State
 from ...core.blocks import blocks
-from ...core.scope import Scoping, rows_in_scope, scopes
+from ...core.scope import Scoping, can_place, rows_in_scope, scopes
 from ..contract import BaseSlicer, check_columns
 from ..options import AT_LEAST_ONE
 from . import blind
@@ -182,7 +182,7 @@ class Consensus(BaseSlicer):
         """(n, s) 0 outside, from .5 to 1 inside: the likelier a row is bad or, where that is known, the worse it is."""
         X = self.matrix(evaluation)
         check_columns(X, len(self.space_.centre), "method `consensus`")
-        within = [rows_in_scope(evaluation, cells.scope) for cells in self.parts_]
+        within = [self._rows_of(cells, evaluation) for cells in self.parts_]
         weights = np.zeros((len(X), len(self.chosen_)))
         for rows, block in blocks(X, BLOCK_BYTES):
             Z = self.space_.reduce(block)
@@ -194,13 +194,17 @@ class Consensus(BaseSlicer):
         self._rank_by_loss(weights, evaluation)
         return weights
 
+    def _rows_of(self, cells: Cells, evaluation: Evaluation) -> Array:
+        """(n,) bool: the rows of a part; none where they have no label or prediction to tell them by."""
+        if not can_place(evaluation, cells.scope):
+            return np.zeros(len(evaluation), dtype=bool)
+        return rows_in_scope(evaluation, cells.scope)
+
     def _rank_by_loss(self, weights: Array, evaluation: Evaluation) -> None:
         """Order the rows of slices that know the outcome by how bad they are."""
         known = [j for j, rule in enumerate(self.rules_) if "loss" in rule["reads"]]
-        if not known:
+        if not known or evaluation.losses is None:
             return
-        evaluation.need(frozenset({"losses"}), "method `consensus`")
-        assert evaluation.losses is not None
         severity = 1 - np.exp(-np.maximum(evaluation.losses, 0))
         weights[:, known] = (weights[:, known] > 0) * (0.5 + 0.5 * severity)[:, None]
 
