@@ -43,6 +43,7 @@ from .version import __version__
 
 FEWEST_ROWS = 20
 DEFAULT = ("consensus",)
+PART = 0.8  # share of a slice's rows in another from which it is a part of it
 MOST_UNLABELLED = 20_000  # held-out rows whose representations help a search: more take memory and say no more
 
 Options = Mapping[str, Mapping[str, Any]]  # method -> {option: value}
@@ -425,7 +426,7 @@ def _in_order(results: Sequence[tuple[_Search, SliceResult]]) -> list[Slice]:
     """Return slices by importance; those that hold mostly the same rows are merged into the first of them."""
     slices: list[Slice] = []
     for search, result in sorted(results, key=lambda pair: pair[1].priority):
-        twin = _twin(slices, search.task, result.candidate)
+        twin = _twin(slices, search.task, result)
         if twin is None:
             slices.append(_slice(search, result))
         else:
@@ -434,13 +435,24 @@ def _in_order(results: Sequence[tuple[_Search, SliceResult]]) -> list[Slice]:
     return slices
 
 
-def _twin(slices: Sequence[Slice], task: str, candidate: SliceCandidate) -> int | None:
-    """Return the position of the slice that holds mostly the rows of a candidate."""
+def _twin(slices: Sequence[Slice], task: str, result: SliceResult) -> int | None:
+    """Return the position of the slice that holds mostly the rows of a result, or of which it is a part."""
+    candidate = result.candidate
     for i, slice_ in enumerate(slices):
         same_kind = slice_.task == task and slice_.side == candidate.side
-        if same_kind and jaccard(slice_.members, candidate.members) >= OVERLAP:
+        alike = jaccard(slice_.members, candidate.members) >= OVERLAP
+        if same_kind and (alike or _is_part(slice_, result)):
             return i
     return None
+
+
+def _is_part(slice_: Slice, result: SliceResult) -> bool:
+    """Return whether a result lies in a confirmed slice and is no worse than it: one finding, told once."""
+    inside = result.candidate.members
+    if slice_.verdict != "confirmed" or slice_.confirm is None or not inside.any():
+        return False
+    sharper = result.held_out.gap > slice_.confirm.gap + result.split.delta
+    return bool(slice_.members[inside].mean() >= PART and not sharper)
 
 
 def _two_faces(fits: Sequence[_Fit], tested: Sequence[Slice]) -> tuple[tuple[Slice, ...], tuple[ErrorType, ...]]:

@@ -92,6 +92,15 @@ def test_found_by(make_slice):
     three = make_slice(found_by=("spotlight", "infembed", "barlow"), folded=3, fidelity=0.62)
     assert sentences.found_by(three, 6) == "Found by 3 of 6 methods: spotlight, infembed, barlow"
     assert sentences.found_by(make_slice(found_by=()), 1) == "Found by 1 of 1 method: spotlight"
+    several = make_slice(
+        found_by=("consensus",), rule={"kind": "region", "generator": "ball", "found_by": 4, "searches": 6}
+    )
+    words = "Found by 1 of 1 method: consensus (a ball, found by 4 of its 6 searches)"
+    assert sentences.found_by(several, 1) == words
+    assert (
+        sentences.found_by(make_slice(found_by=("consensus",), rule={"kind": "approximation", "of": several.rule}), 1)
+        == words
+    )
     assert sentences.merged(three) == "3 near-identical slices merged into this one"
     assert sentences.merged(make_slice(folded=1)) == "1 near-identical slice merged into this one"
     assert sentences.approximation(three) == (

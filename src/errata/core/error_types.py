@@ -182,6 +182,9 @@ def _tested_as(found: OutcomeSlice, slices: Sequence[Slice]) -> str | None:
     if found.approximation is None:
         return None
     members = found.approximation.members
-    alike = [(jaccard(slice_.members, members), slice_.id) for slice_ in slices if slice_.task == found.task]
-    overlap, id = max(alike, default=(0.0, ""), key=lambda pair: pair[0])
-    return id if overlap >= OVERLAP else None
+    alike = [(jaccard(slice_.members, members), slice_) for slice_ in slices if slice_.task == found.task]
+    overlap, best = max(alike, default=(0.0, None), key=lambda pair: pair[0])
+    if best is None or not members.any():
+        return None
+    holds_it = bool(best.members[members].mean() >= OVERLAP)
+    return best.id if overlap >= OVERLAP or holds_it else None

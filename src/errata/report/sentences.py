@@ -116,7 +116,15 @@ def found_by(slice_: Slice, methods: int) -> str:
     """Which methods found a slice, of how many."""
     names = slice_.found_by or (slice_.method,)
     total = max(methods, len(names))
-    return f"Found by {len(names)} of {numbers.counted(total, 'method')}: {', '.join(names)}"
+    return f"Found by {len(names)} of {numbers.counted(total, 'method')}: {', '.join(names)}{_searches(slice_.rule)}"
+
+
+def _searches(rule: Mapping[str, Any]) -> str:
+    """How many of the searches that one method made found a slice: nothing of a method that makes one."""
+    own = rule.get("of", rule) if rule.get("kind") == "approximation" else rule
+    if "searches" not in own:
+        return ""
+    return f" (a {own['generator']}, found by {own['found_by']} of its {own['searches']} searches)"
 
 
 def merged(slice_: Slice) -> str:
