@@ -31,16 +31,17 @@ MOST_EXAMPLES = 6000  # rows that a blind region is saved by
 THRESHOLD = 0.5
 BLOCK_BYTES = 1 << 23  # of rows that are placed at once
 ACROSS_LABELS = 8.0  # price of a slice that mixes labels where it could be told within one
+GENERATORS = 4  # of `_generate`
 FEWEST = 8  # bad rows of a scope, for anything to be found
 
 
 class Consensus(BaseSlicer):
     """What several generators find in several scopes, chosen by evidence.
 
-    Three generators look at all rows, at the rows of each prediction and at those of each label: an *evidence tree*
+    Four generators look at all rows, at the rows of each prediction and at those of each label: an *evidence tree*
     over fine cells (small, sharp groups), *blind regions* (most neighbours are bad; their groups are told apart by
-    what mixtures agree on) and *half-spaces* (wide, mild groups; cut into pieces). Candidates are compared on search
-    rows that did not choose them, at a price for having looked at many, and a row is counted once.
+    what mixtures agree on), *half-spaces* (wide, mild groups; cut into pieces) and *balls*. Candidates are compared on
+    search rows that did not choose them, at a price for having looked at many, and a row is counted once.
 
     Parameters
     ----------
@@ -108,8 +109,8 @@ class Consensus(BaseSlicer):
                     Candidate(len(parts), j, owner == j, base, price + extra, rank) for j in range(len(cells.cuts))
                 ]
                 parts.append(cells)
-        told = self._choose(evaluation, candidates, parts, bad[compared])
-        self._keep(told, parts)
+        told = self._choose(candidates, parts, bad[compared])
+        self._keep(told, parts, GENERATORS * len(plans))
 
     def _price_of(self, scope: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) -> float:
         """What a slice of this scope must say beyond others: within a label it is easier to name and to fix."""
@@ -135,16 +136,14 @@ class Consensus(BaseSlicer):
         self.unlabelled_rows = None
         return self.space_.reduce(X)
 
-    def _choose(
-        self, evaluation: Evaluation, candidates: list[Candidate], parts: list[Cells], bad: Array
-    ) -> list[Candidate]:
+    def _choose(self, candidates: list[Candidate], parts: list[Cells], bad: Array) -> list[Candidate]:
         """Slices that may be tested and slices that know the outcome are chosen apart: neither stands for the other."""
         knowing = [c for c in candidates if self._own and "label" in parts[c.part].scope]
         free = [c for c in candidates if c not in knowing]
         told = choose(free, bad, self.slices) + choose(knowing, bad, self.slices)
         return sorted(told, key=lambda c: -c.value(bad, c.members))
 
-    def _keep(self, told: list[Candidate], parts: list[Cells]) -> None:
+    def _keep(self, told: list[Candidate], parts: list[Cells], searches: int) -> None:
         """Store the parts that tell something, and a rule for each slice."""
         used = sorted({c.part for c in told})
         self.parts_ = tuple(parts[i] for i in used)
@@ -157,7 +156,7 @@ class Consensus(BaseSlicer):
                 "scope": dict(parts[c.part].scope),
                 "reads": self._reads(parts[c.part].scope),
                 "found_by": len({(parts[i].generator, str(parts[i].scope)) for i in c.found_by}),
-                "searches": len(parts),
+                "searches": searches,
             }
             for c in told
         )
