@@ -471,9 +471,9 @@ def test_without_a_method_the_best_that_can_read_the_evaluation_are_taken() -> N
 
 
 def test_an_option_of_a_method_never_replaces_the_default() -> None:
-    method = workflow.default_methods(planted())[0]
+    method = workflow.DEFAULT_METHODS[0]
     audit = errata.audit(planted(), options={method: {"slices": 3}})
-    assert audit.settings["methods"] == list(workflow.default_methods(audit.evaluation))
+    assert audit.settings["methods"] == list(workflow.DEFAULT_METHODS)
     assert audit.slicers[method].slices == 3
 
 

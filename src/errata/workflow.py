@@ -42,7 +42,7 @@ from .slicers.options import SEED
 from .version import __version__
 
 FEWEST_ROWS = 20
-DEFAULT = ("consensus",)
+DEFAULT_METHODS = ("consensus",)  # what found most, with least else, in the benchmarks
 PART = 0.8  # share of a slice's rows in another from which it is a part of it
 MOST_UNLABELLED = 20_000  # held-out rows whose representations help a search: more take memory and say no more
 
@@ -138,7 +138,7 @@ def audit(
     options = options or {}
     _check_rows(evaluation, train, texts)
     if methods is None:
-        methods = default_methods(evaluation)
+        methods = DEFAULT_METHODS
     built = _build_slicers(methods, options, seed, within)
     discover = discover_mask(evaluation, settings.share)
     _check_split(evaluation, discover)
@@ -181,11 +181,6 @@ def add_map(audit: Audit, *, seed: int = 0, progress: Progress = silent) -> Audi
     if any(explanation.kind == "map" for explanation in audit.explanations) or not audit.evaluation.representations:
         return audit
     return draw_map(audit, seed=seed, progress=progress)
-
-
-def default_methods(evaluation: Evaluation) -> Sequence[str]:
-    """Return the methods that found most, with least else, in the benchmarks."""
-    return list(DEFAULT)
 
 
 def load(folder: str | Path) -> Audit:
@@ -558,4 +553,4 @@ def _explain(plain: Audit, train: Evaluation | None, texts: Captions | None, see
     return explain_audit(plain, seed=seed, clusters=clusters, train=train, texts=texts, arrays=arrays)
 
 
-__all__ = ["Settings", "add_map", "apply", "audit", "check_methods", "default_methods", "load", "options_of", "save"]
+__all__ = ["DEFAULT_METHODS", "Settings", "add_map", "apply", "audit", "check_methods", "load", "options_of", "save"]

@@ -10,10 +10,10 @@ from scipy.stats import beta
 
 import errata
 from errata.core import Source
+from errata.core.evidence import log_evidence
 from errata.slicers import make, restore
 from errata.slicers.consensus import balls, blind, risk, tree
 from errata.slicers.consensus.choice import Candidate, choose
-from errata.slicers.consensus.evidence import log_evidence
 from errata.slicers.consensus.space import fit_axes, nearest
 
 
@@ -251,7 +251,8 @@ def test_random_errors_are_not_told():
 
 def test_held_out_outcomes_do_not_move_membership():
     evaluation, _ = groups(n=3000)
-    audit = errata.audit(evaluation)
+    options = {"consensus": {"scope": "none"}}
+    audit = errata.audit(evaluation, methods=["consensus"], options=options)
     rng = np.random.default_rng(9)
     predictions = evaluation.predictions.copy()
     held_out = np.flatnonzero(~audit.discover)
@@ -262,10 +263,11 @@ def test_held_out_outcomes_do_not_move_membership():
         representations=dict(evaluation.representations),
         sources=dict(evaluation.sources),
     )
-    again = make("consensus", options={"scope": "none"}).fit(changed.rows(audit.discover))
-    before = make("consensus", options={"scope": "none"}).fit(evaluation.rows(audit.discover))
-    assert len(before.rules_) > 0
-    assert np.array_equal(again.membership(changed), before.membership(evaluation))
+    again = errata.audit(changed, methods=["consensus"], options=options)
+    assert len(audit.slices) > 0
+    assert [slice_.confirm.errors for slice_ in again.slices] != [slice_.confirm.errors for slice_ in audit.slices]
+    before = audit.slicers["consensus"].membership(evaluation)
+    assert np.array_equal(again.slicers["consensus"].membership(evaluation), before)
 
 
 def test_the_same_seed_gives_the_same_slices_in_any_order_of_the_rows():

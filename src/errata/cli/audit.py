@@ -59,7 +59,7 @@ def audit(
         # Before the file is read, which can take an hour.
         workflow.check_methods(methods, read_options(methods, sets, representation), seed, within)
     evaluation = read(source, metadata=metadata, foreign=foreign)
-    methods = methods or list(workflow.default_methods(evaluation))
+    methods = methods or list(workflow.DEFAULT_METHODS)
     runs = store.earlier_audits(evaluation.fingerprint, after, output)
     training_rows = None if train is None else read(train)
     with progress_bar() as progress:

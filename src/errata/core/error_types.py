@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import betaln
 
 from .audit import ErrorType, Mistake, Slice
 from .blocks import Array
 from .confirm import SliceCandidate, SplitTask
 from .evaluation import Evaluation
+from .evidence import log_evidence
 from .membership import OVERLAP, jaccard
 from .scope import rows_in_scope
 
@@ -93,10 +93,7 @@ def _evidence(found: OutcomeSlice) -> float:
     errors = _search_errors(found)
     if not n or not within.any():
         return 0.0
-    base = float(np.clip(found.split.outcome[within].mean(), 1e-6, 1 - 1e-6))
-    if errors / n <= base:
-        return 0.0
-    return float(betaln(errors + 1, n - errors + 1) - errors * np.log(base) - (n - errors) * np.log(1 - base))
+    return max(0.0, float(log_evidence(n, errors, float(found.split.outcome[within].mean()))))
 
 
 def _near_identical(first: OutcomeSlice, second: OutcomeSlice) -> bool:

@@ -38,8 +38,7 @@ def rows_in_scope(evaluation: Evaluation, scope: Mapping[str, Any] | None) -> Ar
     """
     mask = np.ones(len(evaluation), dtype=bool)
     for key, value in (scope or {}).items():
-        columns = {"label": evaluation.labels, "prediction": evaluation.predictions}
-        column = columns.get(key, evaluation.metadata.get(key))
+        column = _column(evaluation, key)
         if column is None:
             raise InputError(f"a slice is limited to {key} {value!r}, which this evaluation does not have; add it")
         if is_pooled(value):
@@ -51,8 +50,13 @@ def rows_in_scope(evaluation: Evaluation, scope: Mapping[str, Any] | None) -> Ar
 
 def can_place(evaluation: Evaluation, scope: Mapping[str, Any] | None) -> bool:
     """Whether these rows have what a scope reads. Parameters as of `rows_in_scope`."""
+    return all(_column(evaluation, key) is not None for key in scope or {})
+
+
+def _column(evaluation: Evaluation, key: str) -> Array | None:
+    """(n,) what a key of a scope reads; None where these rows do not have it."""
     columns = {"label": evaluation.labels, "prediction": evaluation.predictions}
-    return all(columns.get(key, evaluation.metadata.get(key)) is not None for key in scope or {})
+    return columns.get(key, evaluation.metadata.get(key))
 
 
 def is_pooled(value: Any) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...core import Array
-from .evidence import log_evidence
+from ...core.evidence import log_evidence
 from .space import pick
 
 CENTRES = 300

@@ -10,8 +10,8 @@ from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression
 
 from ...core import Array
+from ...core.evidence import log_evidence
 from ..numerics import unconverged
-from .evidence import log_evidence
 from .space import nearest, pick
 
 FOLDS = 5

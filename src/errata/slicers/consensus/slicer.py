@@ -10,6 +10,7 @@ import numpy as np
 
 from ...core import Array, Evaluation, State
 from ...core.blocks import blocks
+from ...core.confirm import LOSS_QUANTILE
 from ...core.scope import Scoping, can_place, rows_in_scope, scopes
 from ..contract import BaseSlicer, check_columns
 from ..options import AT_LEAST_ONE
@@ -23,7 +24,6 @@ from .tree import grow_tree
 
 Scope = Literal["auto", "none", "prediction", "label"]
 ALL: tuple[Scoping, ...] = ("none", "prediction", "label")
-LOSS_QUANTILE = 0.9  # of losses, above which a row is bad where there are no errors
 TREE_AXES = 32
 BLIND_AXES = 16
 MOST_COMPARED = 50_000  # search rows on which candidates are compared

@@ -12,9 +12,9 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from ...core import Array
+from ...core.evidence import log_evidence
 from ..numerics import unconverged
 from .cells import NOWHERE
-from .evidence import log_evidence
 from .space import nearest, pick
 
 ROWS_PER_CELL = 8

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import betaln
 
-from ...core import Array
+from .blocks import Array
 
 
 def log_evidence(n: Array | float, bad: Array | float, base: float) -> Any:
