@@ -244,7 +244,7 @@ def test_texts_describe_what_was_found(data: Path, tmp_path: Path, run: Run) -> 
 def test_texts_that_do_not_fit_are_refused_before_the_search(
     data: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(errata.workflow, "_run", lambda *given: pytest.fail("it was searched"))
+    monkeypatch.setattr(errata.workflow.searching, "_run", lambda *given: pytest.fail("it was searched"))
     for name, arrays, sentence in (
         ("other", {"texts": ["a"], "embedding:clip": np.eye(1)}, "unknown representation `clip`"),
         (

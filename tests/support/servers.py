@@ -22,7 +22,7 @@ class ServerProcess:
     """`errata serve` in a process of its own, until it is closed or killed."""
 
     def __init__(self, folder: Path | str, *words: str, port: int = 0):
-        environment = {**os.environ, "PYTHONPATH": str(Path(workflow.__file__).parents[1]), "PYTHONUNBUFFERED": "1"}
+        environment = {**os.environ, "PYTHONPATH": str(Path(workflow.__file__).parents[2]), "PYTHONUNBUFFERED": "1"}
         command = [sys.executable, "-m", "errata", "serve", str(folder), "--port", str(port), *words]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
         assert self.process.stdout is not None

@@ -1,0 +1,298 @@
+"""The main job: searches on some rows, measures on others, explains, draws the map; loads and saves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from .. import store
+from ..core import Array, Audit, Captions, Evaluation, InputError, Progress, silent
+from ..core.confirm import Settings, SplitTask, describe_sensitivity
+from ..core.evaluation import INFLUENCE
+from ..core.ownership import settle_sources
+from ..core.same_rows import count_same_rows
+from ..core.soften import SOFTNESS
+from ..core.split import discover_mask
+from ..explain import draw_map, restore_explanation
+from ..explain import explain as explain_audit
+from ..inputs import read
+from ..inputs.influence import add_influence
+from ..report import to_html
+from ..slicers import Slicer, restore
+from ..slicers.gmm import Gmm
+from ..version import __version__
+from .findings import find_slices
+from .methods import DEFAULT_METHODS, Options, build_slicers
+from .searching import Fit
+
+FEWEST_ROWS = 20
+
+
+def audit(
+    evaluation: Evaluation,
+    *,
+    methods: Sequence[str] | None = None,
+    options: Options | None = None,
+    seed: int = 0,
+    settings: Settings | None = None,
+    within: str = "auto",
+    crossfit: bool = False,
+    train: Evaluation | None = None,
+    texts: Captions | None = None,
+    map: bool = False,
+    progress: Progress = silent,
+) -> Audit:
+    """Find slices on the search rows, confirm them on the held-out rows, and explain them.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Rows that the model was not trained on, with its outcomes and at least one representation.
+    methods : list of str, optional
+        Names, each `NAME` or `NAME:PRESET`. Default: the methods that do best together on the benchmarks and can read
+        this evaluation.
+    options : mapping, optional
+        Options of methods that are run, such as {"gmm": {"components": 20}}: arguments of their constructors.
+    seed : int
+        Seed of the search. The split depends on the row ids alone.
+    settings : Settings, optional
+        How strict the confirmation is.
+    within : str
+        Search within each `label` or each `prediction`, small classes pooled, or among all rows at once, `none`.
+        Default: `auto`, each method's own way.
+    crossfit : bool
+        Also search the held-out rows and test on the search rows, all in one family of tests.
+    train : Evaluation, optional
+        The rows that the model was trained on, with the same representations, for methods that need them.
+    texts : Captions, optional
+        Texts that may describe a slice.
+    map : bool
+        Draw a map of all rows, as the command does. It takes longer than most searches, and no number depends on it.
+    progress : callable
+        Called with the stage and the share that is done.
+
+    Returns
+    -------
+    Audit
+        Slices in order of importance, with their verdicts and explanations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import errata
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(1000, 2))
+    >>> labels = rng.integers(0, 2, 1000)
+    >>> wrong = rng.random(1000) < np.where(x[:, 0] > 1, 0.8, 0.05)
+    >>> evaluation = errata.Evaluation(
+    ...     labels=labels, predictions=np.where(wrong, 1 - labels, labels), representations={"x": x}
+    ... )
+    >>> audit = errata.audit(evaluation, methods=["gmm"])
+    >>> audit.slices[0].verdict
+    'confirmed'
+    """
+    settings = settings or Settings()
+    options = options or {}
+    _check_rows(evaluation, train, texts)
+    if methods is None:
+        methods = DEFAULT_METHODS
+    built = build_slicers(methods, options, seed, within)
+    discover = discover_mask(evaluation, settings.share)
+    _check_split(evaluation, discover)
+    softness = _softness(evaluation, built)
+    evaluation, ownership = settle_sources(evaluation, discover)
+    if _reads_influence(built):
+        evaluation, train = add_influence(evaluation, train, discover)
+    findings = find_slices(
+        evaluation, built, discover, settings, crossfit=crossfit, train=train, seed=seed, progress=progress
+    )
+    plain = Audit(
+        slices=findings.slices,
+        evaluation=evaluation,
+        discover=discover,
+        overall=tuple((task, trial.overall()) for task, trial in findings.trials.items()),
+        settings={
+            **_settings_record(settings, methods, options, seed, crossfit, findings.tested, train, findings.fits),
+            "within": within,
+            "softness": softness,
+            "ownership": ownership,
+        },
+        silence=_silence(findings.trials, findings.tested),
+        slicers={key: slicer for fit in findings.fits for key, slicer in fit.slicers.items()},
+        error_types=findings.error_types,
+    )
+    result = _explain(plain, train, texts, seed)
+    if map:
+        result = add_map(result, seed=seed, progress=progress)
+    return result
+
+
+def add_map(audit: Audit, *, seed: int = 0, progress: Progress = silent) -> Audit:
+    """Return the audit with a map of its rows, where it has none and has a representation to draw one from."""
+    if any(explanation.kind == "map" for explanation in audit.explanations) or not audit.evaluation.representations:
+        return audit
+    return draw_map(audit, seed=seed, progress=progress)
+
+
+def load(folder: str | Path) -> Audit:
+    """Load a saved audit, with its slicers ready for new rows.
+
+    Parameters
+    ----------
+    folder : str or Path
+        The folder that `save` or the command `errata audit` wrote.
+
+    Returns
+    -------
+    Audit
+        The audit as it was saved.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import errata
+    >>> x = np.random.default_rng(0).normal(size=(100, 2))
+    >>> evaluation = errata.Evaluation(losses=np.exp(x[:, 0]), representations={"x": x})
+    >>> audit = errata.audit(evaluation, methods=["gmm"])
+    >>> folder = errata.save(audit, tempfile.mkdtemp() + "/audit")
+    >>> len(errata.load(folder).slices) == len(audit.slices)
+    True
+    """
+    return store.load(folder, restore, restore_explanation, read)
+
+
+def save(audit: Audit, folder: str | Path) -> Path:
+    """Write an audit and its report as a new folder; completely or not at all.
+
+    Parameters
+    ----------
+    audit : Audit
+        What to write.
+    folder : str or Path
+        A folder that does not exist yet.
+
+    Returns
+    -------
+    Path
+        The folder, with `audit.json`, `memberships.parquet`, `report.html` and what `load` needs.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import errata
+    >>> x = np.random.default_rng(0).normal(size=(100, 2))
+    >>> evaluation = errata.Evaluation(losses=np.exp(x[:, 0]), representations={"x": x})
+    >>> audit = errata.audit(evaluation, methods=["gmm"])
+    >>> folder = errata.save(audit, tempfile.mkdtemp() + "/audit")
+    >>> (folder / "report.html").is_file()
+    True
+    """
+    return store.save(audit, folder, report=to_html(audit))
+
+
+def _check_rows(evaluation: Evaluation, train: Evaluation | None, texts: Captions | None) -> None:
+    if not isinstance(evaluation, Evaluation):
+        raise InputError(f"`audit` takes an Evaluation; got {type(evaluation).__name__}; make one with errata.collect")
+    if len(evaluation) < FEWEST_ROWS:
+        raise InputError(
+            f"an audit needs at least {FEWEST_ROWS} rows; got {len(evaluation)}; half of them are held out to confirm "
+            "what the other half shows"
+        )
+    shared = 0 if train is None else count_same_rows(evaluation, train)
+    if shared:  # errors on training rows do not predict errors on new ones
+        raise InputError(
+            f"at least {shared} rows of the evaluation are also in `train`; audit rows the model was not trained on"
+        )
+    if texts is not None:  # `explain` would refuse them after the search
+        texts.check_with(evaluation)
+
+
+def _check_split(evaluation: Evaluation, discover: Array) -> None:
+    if discover.all() or not discover.any():
+        kind = "id" if evaluation.groups is None else "group"
+        raise InputError(f"the rows cannot be split in two: one {kind} holds nearly all of them; give smaller `groups`")
+
+
+def _reads_influence(slicers: Mapping[str, Slicer]) -> bool:
+    return any(getattr(slicer, "representation", None) == INFLUENCE for slicer in slicers.values())
+
+
+def _softness(evaluation: Evaluation, slicers: Mapping[str, Slicer]) -> float | None:
+    """Return what hard predictions were made soft by, where a method reads probabilities and there are none."""
+    if evaluation.probs is not None or evaluation.task not in ("classification", "multilabel"):
+        return None
+    makes_influence = _reads_influence(slicers) and INFLUENCE not in evaluation.representations
+    if makes_influence or any(getattr(slicer, "reads_probs", False) for slicer in slicers.values()):
+        return SOFTNESS
+    return None
+
+
+def _settings_record(
+    settings: Settings,
+    methods: Sequence[str],
+    options: Options,
+    seed: int,
+    crossfit: bool,
+    family: int,
+    train: Evaluation | None,
+    fits: Sequence[Fit],
+) -> dict[str, Any]:
+    notes = [note for fit in fits for note in getattr(fit.search.slicer, "notes", ())]
+    trained_on_these_rows = "not known" if train is None else "no"
+    plain_options = {method: {key: _as_json(value) for key, value in own.items()} for method, own in options.items()}
+    return {
+        "version": __version__,
+        "methods": list(methods),
+        "options": plain_options,
+        "seed": seed,
+        **asdict(settings),
+        "level": settings.level,
+        "crossfit": crossfit,
+        "tested": family,
+        "notes": list(dict.fromkeys(notes)),
+        "trained_on_these_rows": trained_on_these_rows,
+    }
+
+
+def _as_json(value: Any) -> Any:
+    """Return an option as JSON has it; a function or an object of the user's by its name."""
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return getattr(value, "__name__", type(value).__name__)
+    return value
+
+
+def _silence(trials: Mapping[str, SplitTask], family: int) -> str:
+    """Return what the audit could have missed, one sentence a task."""
+    sentences = []
+    for task, trial in trials.items():
+        sentence = describe_sensitivity(trial, family)
+        if task:
+            sentence = f"{task}: {sentence}"
+        sentences.append(sentence)
+    return " ".join(sentences)
+
+
+def _clusters(evaluation: Evaluation, slicers: Mapping[str, Any]) -> Array | None:
+    """Return (n,) clusters to draw beside the slices (figure 5 of Spotlight), where a Gaussian mixture was searched."""
+    if evaluation.losses is None:
+        return None
+    for slicer in slicers.values():
+        if isinstance(slicer, Gmm):
+            clusters: Array = slicer.membership(evaluation).argmax(axis=1)
+            return clusters
+    return None
+
+
+def _explain(plain: Audit, train: Evaluation | None, texts: Captions | None, seed: int) -> Audit:
+    arrays = {}
+    if texts is not None:  # captions lie along directions that a slicer learned
+        arrays = {key: slicer.to_state().arrays for key, slicer in plain.slicers.items()}
+    clusters = _clusters(plain.evaluation, plain.slicers)
+    return explain_audit(plain, seed=seed, clusters=clusters, train=train, texts=texts, arrays=arrays)

@@ -1,0 +1,135 @@
+"""From searches to findings: candidates confirmed on held-out rows, near-copies merged, in order of importance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ..core import Array, ErrorType, Evaluation, Progress, Slice, silent
+from ..core.confirm import Settings, SliceResult, SplitTask, confirm_all, select_candidates
+from ..core.error_types import find_error_types
+from ..core.membership import OVERLAP, jaccard
+from ..slicers import Slicer
+from .searching import Fit, Search, approximation_key, list_searches, run_all
+
+PART = 0.8  # share of a slice's rows in another from which it is a part of it
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What searches found and held-out rows say of it."""
+
+    fits: list[Fit]
+    tested: int  # slices in the family that verdicts allow for
+    slices: tuple[Slice, ...]  # not explained yet
+    error_types: tuple[ErrorType, ...]
+    trials: Mapping[str, SplitTask]  # task -> its rows, split
+
+
+def find_slices(
+    evaluation: Evaluation,
+    slicers: Mapping[str, Slicer],
+    discover: Array,
+    settings: Settings,
+    *,
+    crossfit: bool = False,
+    train: Evaluation | None = None,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Findings:
+    """Search with every method, and confirm what it finds.
+
+    Parameters
+    ----------
+    evaluation
+        All rows, with what is known of their representations.
+    slicers
+        Method -> slicer, not fitted; each search fits a copy.
+    discover
+        (n,) bool: the search rows.
+    settings
+        How strict the confirmation is.
+    crossfit, train, seed, progress
+        As of `audit`.
+    """
+    searches = list(list_searches(evaluation, slicers, discover, settings, crossfit))
+    fits = run_all(searches, train, seed, progress)
+    family = [
+        (fit.search, candidate) for fit in fits for candidate in select_candidates(fit.search.trial, fit.candidates)
+    ]
+    results = confirm_all([(search.trial, candidate) for search, candidate in family])
+    tested = _in_order([(search, result) for (search, _), result in zip(family, results, strict=True)])
+    slices, error_types = _two_faces(fits, tested)
+    trials = {search.task: search.trial for search in searches if not search.reverse}
+    return Findings(fits, len(family), slices, error_types, trials)
+
+
+def _in_order(results: Sequence[tuple[Search, SliceResult]]) -> list[Slice]:
+    """Return slices by importance; those that hold mostly the same rows are merged into the first of them."""
+    slices: list[Slice] = []
+    for search, result in sorted(results, key=lambda pair: pair[1].priority):
+        twin = _twin(slices, search.task, result)
+        if twin is None:
+            slices.append(_slice(search, result))
+        else:
+            methods = dict.fromkeys([*slices[twin].found_by, search.method])
+            slices[twin] = replace(slices[twin], found_by=tuple(methods), folded=slices[twin].folded + 1)
+    return slices
+
+
+def _twin(slices: Sequence[Slice], task: str, result: SliceResult) -> int | None:
+    """Return the position of the slice that holds mostly the rows of a result, or of which it is a part."""
+    candidate = result.candidate
+    for i, slice_ in enumerate(slices):
+        same_kind = slice_.task == task and slice_.side == candidate.side
+        alike = jaccard(slice_.members, candidate.members) >= OVERLAP
+        if same_kind and (alike or _is_part(slice_, result)):
+            return i
+    return None
+
+
+def _is_part(slice_: Slice, result: SliceResult) -> bool:
+    """Return whether a result lies in a confirmed slice and is no worse than it: one finding, told once."""
+    inside = result.candidate.members
+    if slice_.verdict != "confirmed" or slice_.confirm is None or not inside.any():
+        return False
+    sharper = result.held_out.gap > slice_.confirm.gap + result.split.delta
+    return bool(slice_.members[inside].mean() >= PART and not sharper)
+
+
+def _two_faces(fits: Sequence[Fit], tested: Sequence[Slice]) -> tuple[tuple[Slice, ...], tuple[ErrorType, ...]]:
+    """Slices with their ids, and the error types behind some of them; each points at the other."""
+    slices = [replace(slice_, id=f"s{i}") for i, slice_ in enumerate(tested, start=1)]
+    outcome_slices = [slice_ for fit in fits if not fit.search.reverse for slice_ in fit.outcome_slices]
+    error_types = find_error_types(outcome_slices, slices)
+    behind = {slice_.id: tuple(item.id for item in error_types if item.slice == slice_.id) for slice_ in slices}
+    return tuple(replace(slice_, error_types=behind[slice_.id]) for slice_ in slices), error_types
+
+
+def _slice(search: Search, result: SliceResult) -> Slice:
+    confirmed_on: Literal["confirm", "discover"] = "discover" if search.reverse else "confirm"
+    candidate = result.candidate
+    slicer = search.key if candidate.fidelity is None else approximation_key(search)
+    return Slice(
+        id="",
+        method=search.method,
+        name="",  # `explain` names it
+        verdict=result.verdict,
+        threshold=candidate.threshold,
+        rule=candidate.rule,
+        weights=candidate.weights,
+        slicer=slicer,
+        column=candidate.index,
+        side=candidate.side,
+        task=search.task,
+        reason=result.reason,
+        confirmed_on=confirmed_on,
+        discover=result.search,
+        confirm=result.held_out,
+        beyond=result.beyond,
+        explained_by=result.explained_by,
+        not_applicable=result.not_applicable,
+        fidelity=candidate.fidelity,
+        found_by=(search.method,),
+    )

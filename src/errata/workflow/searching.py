@@ -1,0 +1,129 @@
+"""Searches: every method on every task, fitted on search rows, and the candidates that each of them offers."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..core import Array, Evaluation, Progress
+from ..core.apply import scoped
+from ..core.confirm import Settings, SliceCandidate, SplitTask
+from ..core.error_types import OutcomeSlice
+from ..slicers import Approximation, Slicer, knows_outcome
+
+MOST_UNLABELLED = 20_000  # held-out rows whose representations help a search: more take memory and say no more
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """One method on one task, with search rows and held-out rows in their roles."""
+
+    key: str  # names the fitted slicer in the audit and on disk
+    method: str
+    task: str
+    trial: SplitTask
+    slicer: Slicer  # not fitted yet
+    reverse: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A search that was run."""
+
+    search: Search
+    slicers: dict[str, Any]  # key -> what is saved and applied: the slicer, and the approximation of some of its slices
+    candidates: list[SliceCandidate]
+    outcome_slices: list[OutcomeSlice]  # that know the outcome; some of the candidates are their approximations
+
+
+def list_searches(
+    evaluation: Evaluation, slicers: Mapping[str, Slicer], discover: Array, settings: Settings, crossfit: bool
+) -> Iterator[Search]:
+    for t, (task, view) in enumerate(evaluation.tasks()):
+        trials = [SplitTask(view, discover, settings)]
+        if crossfit:
+            trials.append(SplitTask(view, ~discover, settings))
+        for reverse, trial in enumerate(trials):
+            for method, slicer in slicers.items():
+                key = method.replace(":", "-")
+                if task:
+                    key += f"-task{t}"
+                if reverse:
+                    key += "-reverse"
+                # Each search fits a copy: a slicer that is not fitted holds nothing but its options.
+                yield Search(key, method, task, trial, copy.copy(slicer), bool(reverse))
+
+
+def run_all(searches: Sequence[Search], train: Evaluation | None, seed: int, progress: Progress) -> list[Fit]:
+    """Run the searches; the progress of each is reported as a share of all of them."""
+    fits = []
+    for i, search in enumerate(searches):
+
+        def report(stage: str, share: float, key: str = search.key, done: int = i) -> None:
+            progress(key, (done + share) / len(searches))
+
+        report(search.method, 0.0)
+        search.slicer.report_progress = report
+        fits.append(_run(search, train, seed))
+        report(search.method, 1.0)
+    return fits
+
+
+def _run(search: Search, train: Evaluation | None, seed: int) -> Fit:
+    """Fit a slicer on the search rows; an approximation takes the place of each slice that reads the outcome."""
+    slicer = search.slicer
+    view = search.trial.evaluation
+    search_rows = view.rows(search.trial.discover)
+    if hasattr(slicer, "unlabelled_rows"):  # what is fitted to representations alone may see those of held-out rows
+        slicer.unlabelled_rows = _unlabelled(view, search.trial.confirm)
+    slicer.fit(search_rows, train=train)
+    own = slicer.membership(view)
+    knowing = [j for j in range(own.shape[1]) if knows_outcome(slicer, view, j)]
+    fair = [_candidate(search, slicer, own, j) for j in range(own.shape[1]) if j not in knowing]
+    slicers: dict[str, Any] = {search.key: slicer}
+    if not knowing:
+        return Fit(search, slicers, fair, [])
+    approximation = Approximation(search.method, seed).fit(slicer, search_rows, knowing)
+    slicers[approximation_key(search)] = approximation
+    weights = approximation.membership(view)
+    outcome_slices = []
+    for column in knowing:
+        candidate = _candidate(search, slicer, own, column)
+        approximated = None
+        if column in approximation.columns_:
+            j = int(np.flatnonzero(approximation.columns_ == column)[0])
+            approximated = _candidate(search, approximation, weights, j)
+            fidelity = _fidelity(approximated.members, candidate.members, search.trial.confirm)
+            approximated = replace(approximated, fidelity=fidelity)
+        outcome_slices.append(OutcomeSlice(search.trial, search.task, search.key, candidate, approximated))
+    approximations = [item.approximation for item in outcome_slices if item.approximation is not None]
+    candidates = fair + [candidate for candidate in approximations if candidate.members.any()]
+    return Fit(search, slicers, candidates, outcome_slices)
+
+
+def _unlabelled(view: Evaluation, held_out: Array) -> Evaluation:
+    """Return representations of held-out rows, evenly thinned in the order of their ids."""
+    rows = np.flatnonzero(held_out)
+    rows = rows[np.argsort(view.row_ids[rows], kind="stable")]
+    thinned = rows[:: 1 + len(rows) // MOST_UNLABELLED]
+    return view.rows(thinned).without_outcomes()
+
+
+def approximation_key(search: Search) -> str:
+    return f"{search.key}-approximation"
+
+
+def _candidate(search: Search, slicer: Any, weights: Array, j: int) -> SliceCandidate:
+    rule = slicer.rules_[j]
+    column = scoped(rule, search.trial.evaluation, weights[:, j])
+    return SliceCandidate(search.method, j, column, float(slicer.thresholds_[j]), rule, rule.get("side", "hard"))
+
+
+def _fidelity(approximated: Array, own: Array, held_out: Array) -> float:
+    """Return the share of an approximation's held-out members that the method itself would take."""
+    members = approximated & held_out
+    return float(own[members].mean()) if members.any() else 0.0
