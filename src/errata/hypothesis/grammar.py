@@ -2,13 +2,14 @@
 
     condition   terms joined by `or`; a term is factors joined by `and`, which binds tighter
     factor      `not` factor, a condition in parentheses, or a predicate
-    predicate   column = value (also != < <= > >=), column [not] in (value, value), column [not] contains value
+    predicate   column = value (also != < <= > >=), column [not] in (value, value), column [not] contains value,
+                column is [not] missing
 
 Columns are the metadata and `label`, `prediction`, `id`, which take precedence over metadata of the same name. Names
 and values may be quoted, and must be where they contain an operator, `and` or `or`. Numbers compare as numbers, text
-ignoring case; `contains` looks for a substring. A missing value matches neither a predicate nor its negation. Text
-without any operator is not a condition but words. `report/static/hypothesis_grammar.js` is the same grammar in a page;
-both are tested with one file of cases.
+ignoring case; `contains` looks for a substring. A missing value matches neither a predicate nor its negation, except
+that of `is missing`. Text without any operator is not a condition but words. `report/static/hypothesis_grammar.js` is
+the same grammar in a page; both are tested with one file of cases.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from .columns import (
     read_column,
 )
 
+MISSING = "is missing"  # an operator without a value
 MAX_DEPTH = 50  # of nested parentheses and `not`
 QUOTES = "\"'“"
 SPELLINGS = {"==": "=", "<>": "!=", "≠": "!=", "≤": "<=", "≥": ">="}
@@ -88,9 +90,9 @@ class Predicate:
     column : str
         Its name.
     op : str
-        = != < <= > >= in contains.
+        = != < <= > >= in contains, or `is missing`.
     values : tuple[float | str, ...]
-        One value, or several after `in`.
+        One value, several after `in`, none after `is missing`.
     text : str
         As it was written.
     """
@@ -103,6 +105,8 @@ class Predicate:
     def match_rows(self, evaluation: Evaluation) -> RowMatches:
         """The rows of an evaluation that match; an InputError where its column differs in type."""
         column = read_column(evaluation, self.column)
+        if self.op == MISSING:
+            return RowMatches(~column.present, column.present)
         if column.kind == "number" and any(isinstance(value, str) for value in self.values):
             raise InputError(f"Column “{self.column}” holds numbers; “{self.values[0]}” is not one.")
         yes = column.present & column.matches(self.op, self.values)
@@ -191,9 +195,20 @@ def is_condition(tokens: list[Token]) -> bool:
 
 
 def _starts_operator(tokens: list[Token], i: int) -> bool:
-    """`contains`, or `in (`: elsewhere "in" is a word like others."""
+    """`contains`, `in (` or `is [not] missing`: elsewhere "in" and "is" are words like others."""
+    if tokens[i].is_word("is"):
+        return _length_of_missing(tokens, i) > 0
     opens = i + 1 < len(tokens) and tokens[i + 1].text == "("
     return tokens[i].is_word("contains") or (tokens[i].is_word("in") and opens)
+
+
+def _length_of_missing(tokens: list[Token], i: int) -> int:
+    """How many words of `is missing` or `is not missing` start here; 0 where neither does."""
+    for words in (("is", "missing"), ("is", "not", "missing")):
+        here = tokens[i : i + len(words)]
+        if len(here) == len(words) and all(map(Token.is_word, here, words)):
+            return len(words)
+    return 0
 
 
 class Parser:
@@ -262,17 +277,28 @@ class Parser:
     def _predicate(self) -> Node:
         start = self.at
         name, negated = self._name()
-        written = self.tokens[self.at]
-        op = SPELLINGS.get(written.text, written.text.lower())
         column = read_column(self.evaluation, find_column(name, column_names(self.evaluation)))
-        self.at += 1
-        texts = self._list() if op == "in" else [self._value(op)]
-        values = tuple(_checked_value(column, op, value, quoted) for value, quoted in texts)
+        missing = _length_of_missing(self.tokens, self.at)
+        if missing:
+            op = MISSING
+            values: tuple[float | str, ...] = ()
+            negated = negated != (missing == len(("is", "not", "missing")))
+            self.at += missing
+        else:
+            op, values = self._comparison(column)
         text = " ".join(token.text for token in self.tokens[start : self.at])
         predicate = Predicate(column.name, op, values, text)
         if negated:
             return Not(predicate)
         return predicate
+
+    def _comparison(self, column: TypedColumn) -> tuple[str, tuple[float | str, ...]]:
+        """An operator, and its values in the type of the column."""
+        written = self.tokens[self.at]
+        op = SPELLINGS.get(written.text, written.text.lower())
+        self.at += 1
+        texts = self._list() if op == "in" else [self._value(op)]
+        return op, tuple(_checked_value(column, op, value, quoted) for value, quoted in texts)
 
     def _name(self) -> tuple[str, bool]:
         """A column's name as it was written, and whether `not` stands between it and its operator."""

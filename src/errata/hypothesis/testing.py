@@ -476,7 +476,7 @@ def _parts(condition: ParsedHypothesis, split: SplitTask) -> tuple[HypothesisPar
 def _nearest_value(predicate: Predicate, split: SplitTask) -> str | None:
     """The value of the held-out rows nearest to the first of a predicate."""
     known = read_column(split.evaluation, predicate.column).distinct(split.confirm)
-    if predicate.op == "!=" or not known:
+    if predicate.op == "!=" or not predicate.values or not known:
         return None
     value = predicate.values[0]
     if isinstance(value, str):

@@ -233,11 +233,18 @@ function tokenise(text) {
   return tokens;
 }
 
-/** `contains`, or `in (`: elsewhere "in" is a word like others. */
+/** `contains`, `in (` or `is [not] missing`: elsewhere "in" and "is" are words like others. */
 function startsOperator(tokens, i) {
   const { kind, text } = tokens[i];
   if (kind !== "word") return false;
+  if (text.toLowerCase() === "is") return lengthOfMissing(tokens, i) > 0;
   return text.toLowerCase() === "contains" || (text.toLowerCase() === "in" && tokens[i + 1]?.text === "(");
+}
+
+/** How many words of `is missing` or `is not missing` start here; 0 where neither does. */
+function lengthOfMissing(tokens, i) {
+  const isWord = (word, j) => tokens[i + j]?.kind === "word" && tokens[i + j].text.toLowerCase() === word;
+  return [["is", "missing"], ["is", "not", "missing"]].find((words) => words.every(isWord))?.length ?? 0;
 }
 
 const not = (answer) => (answer === null ? null : !answer);
@@ -306,10 +313,16 @@ class Parser {
 
   comparison() {
     const { name, negated } = this.name();
-    const written = this.tokens[this.at].text;
-    const op = SPELLINGS.get(written) ?? written.toLowerCase();
     const column = findColumn(name, this.table);
     this.read.add(column.name);
+    const missing = lengthOfMissing(this.tokens, this.at);
+    if (missing) {
+      this.at += missing;
+      const absent = () => column.values.map((value) => value === null);
+      return negated === (missing === 3) ? absent : this.negated(absent);
+    }
+    const written = this.tokens[this.at].text;
+    const op = SPELLINGS.get(written) ?? written.toLowerCase();
     this.at += 1;
     const operands = op === "in" ? this.list() : [this.value(op)];
     const values = operands.map(({ text, quoted }) => checked(column, op, text, quoted));
