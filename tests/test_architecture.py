@@ -262,7 +262,12 @@ PLANTED: list[tuple[Rule, str, str, str]] = [
     (arrows, "inputs/files.py", "from ..store import load", "imports store"),
     (arrows, "fix/plan.py", "from ..store import load", "imports store"),
     (arrows, "attic/x.py", "", "not in the design"),
-    (defuse_is_registered, "workflow/auditing.py", "def f():\n    from ..defuse.stages import is_run", "imports defuse"),
+    (
+        defuse_is_registered,
+        "workflow/auditing.py",
+        "def f():\n    from ..defuse.stages import is_run",
+        "imports defuse",
+    ),
     (defuse_is_registered, "cli/bench.py", "from .. import defuse", "imports defuse"),
     (core_is_light, "core/gaps.py", "import pandas as pd", "imports pandas"),
     (core_is_light, "core/gaps.py", "def f():\n    from sklearn.cluster import KMeans", "imports sklearn"),
