@@ -267,3 +267,16 @@ def test_an_empty_cell_of_a_csv_is_a_missing_value(tmp_path, name):
     path.write_text(f'losses,{name}\n1.0,a\n2.0,""\n3.0,b\n')
     with pytest.raises(InputError, match=f"`{name}` has a missing value in `x.csv`, first at row 1"):
         read(path)
+
+
+def test_files_know_all_columns(tmp_path):
+    columns = {"losses": [1.0, 2.0], "age": [3, 4], "site": ["a", "b"]}
+    assert list(read(parquet(tmp_path, columns), metadata=["all"]).metadata) == ["age", "site"]
+    assert list(read(csv(tmp_path, "losses,age,site\n1.0,3,a\n2.0,4,b\n"), metadata=["all"]).metadata) == [
+        "age",
+        "site",
+    ]
+    arrays = npz(tmp_path, **{name: np.array(values) for name, values in columns.items()})
+    assert list(read(arrays, metadata=["all"]).metadata) == ["age", "site"]
+    with pytest.raises(InputError, match="age"):
+        read(arrays)

@@ -125,3 +125,22 @@ def test_what_is_a_table():
     frame = {"losses": [1.0]}
     assert all(is_table(made) for made in (pd.DataFrame(frame), pl.DataFrame(frame), pa.table(frame)))
     assert not any(is_table(other) for other in (frame, [1.0], np.ones(3), pd.Series([1.0]), "losses"))
+
+
+def test_all_takes_every_column_that_is_nothing_else():
+    more = {"metadata:camera": ["A", "B", "A", "B"], "picture": [b"x"] * 4, "boxes": [[1, 2]] * 4}
+    for frame in (pa.table({**COLUMNS, **more}), pd.DataFrame({**COLUMNS, **more})):
+        ev = from_table(frame, metadata=["all"])
+        assert sorted(ev.metadata) == ["age", "camera", "city"]  # neither bytes nor lists, nor what is known
+        assert list(ev.representations) == ["embedding"]
+
+
+def test_a_column_may_be_called_all():
+    ev = from_table(pa.table({**COLUMNS, "all": [1, 2, 3, 4]}), metadata="all")
+    assert list(ev.metadata) == ["all"]
+
+
+def test_all_does_not_hide_a_known_name_misspelt():
+    columns = {"Label" if name == "labels" else name: values for name, values in COLUMNS.items()}
+    with pytest.raises(InputError, match="read under the name `labels`"):
+        from_table(pa.table(columns), metadata=["all"])

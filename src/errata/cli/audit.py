@@ -24,7 +24,9 @@ def audit(
     representation: Annotated[
         Names, typer.Option(metavar="[METHOD=]NAME", help="Which embedding to search. Default: the first.")
     ] = [],
-    metadata: Annotated[Names, typer.Option(metavar="COLUMN", help="A further column to explain slices with.")] = [],
+    metadata: Annotated[
+        Names, typer.Option(metavar="COLUMN", help="A further column to search and explain with; `all` for all.")
+    ] = [],
     foreign: Annotated[Names, typer.Option(metavar="NAME", help="An embedding that is not the audited model's.")] = [],
     train: Annotated[Path | None, typer.Option(metavar="FILE", help="The rows that the model was trained on.")] = None,
     texts: Annotated[Path | None, typer.Option(metavar="FILE", help="A .npz of texts to describe slices by.")] = None,

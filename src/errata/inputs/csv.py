@@ -12,7 +12,7 @@ from ..core import Evaluation, InputError
 from .files import damaged
 from .formats import FileFormat
 from .names import Reading, has_prefix
-from .tables import check_names, from_arrow
+from .tables import checked_reading, from_arrow
 
 NEVER_EMPTY = ("labels", "predictions", "groups", "ids")  # an empty cell there is a missing one, not an empty name
 
@@ -27,7 +27,7 @@ def read_csv(path: Path, reading: Reading) -> Evaluation:
         table = pa.csv.read_csv(path, parse_options=parse, convert_options=convert)
     except (pa.ArrowException, OSError) as error:
         raise damaged(path, error) from error
-    check_names(table.column_names, reading)
+    reading = checked_reading(table.schema, reading)
     for i, name in enumerate(table.column_names):
         table = table.set_column(i, name, _cells(name, table.column(name), reading))
     return from_arrow(table, reading)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,14 @@ OUTCOMES = ("losses", "labels", "probs", "predictions", "ids", "groups")
 MEDIA = ("text", "image_path", "image")
 KNOWN = (*OUTCOMES, *MEDIA, "embedding")
 PREFIXES = ("embedding:", "metadata:")
+ALL = "all"  # named as metadata, unless it is a column: every column that is nothing else
 
 
 @dataclass(frozen=True)
 class Reading:
     """How the columns of a file or table are to be read."""
 
-    metadata: tuple[str, ...] = ()  # columns with other names that are metadata
+    metadata: tuple[str, ...] = ()  # columns with other names that are metadata; `all` for all of them
     foreign: tuple[str, ...] = ()  # representations that do not come from the audited model
     folder: Path = Path()  # where relative image paths start
     where: str = "the table"  # for error sentences
@@ -36,6 +37,23 @@ class Reading:
         if isinstance(foreign, str):
             foreign = (foreign,)
         return cls(tuple(metadata), tuple(foreign), folder, where)
+
+    def takes_all(self, names: Collection[str]) -> bool:
+        """Whether every further column is metadata; names: all columns."""
+        return ALL in self.metadata and ALL not in names
+
+    def named(self, names: Collection[str]) -> Reading:
+        """The reading without `all`, where that is no column."""
+        if not self.takes_all(names):
+            return self
+        return replace(self, metadata=tuple(name for name in self.metadata if name != ALL))
+
+    def with_further(self, names: Collection[str], further: Iterable[str]) -> Reading:
+        """The reading with `all` as the columns that it stands for; further: those that may be metadata."""
+        if not self.takes_all(names):
+            return self
+        named = self.named(names)
+        return replace(named, metadata=tuple(dict.fromkeys((*named.metadata, *further))))
 
 
 def has_prefix(name: str, prefixes: Iterable[str] = PREFIXES) -> bool:

@@ -22,6 +22,8 @@ BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, KeyErro
 def read_npz(path: Path, reading: Reading) -> Evaluation:
     """Every array of the file under the names of `from_table`, and `class_names`."""
     with open_npz(path) as archive:
+        further = [name for name in archive.files if name not in ARRAYS and not has_prefix(name)]
+        reading = reading.with_further(archive.files, further)
         check_metadata(archive.files, reading)
         for name in archive.files:
             if name not in ARRAYS and name not in reading.metadata and not has_prefix(name):

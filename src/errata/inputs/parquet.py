@@ -11,15 +11,15 @@ from ..core import Evaluation
 from .files import damaged
 from .formats import FileFormat
 from .names import Reading
-from .tables import check_names, from_arrow, is_wanted
+from .tables import checked_reading, from_arrow, is_wanted
 
 
 def read_parquet(path: Path, reading: Reading) -> Evaluation:
     """Only the columns that are wanted are read."""
     try:
-        names = pa.parquet.read_schema(path).names
-        check_names(names, reading)
-        wanted = [name for name in names if is_wanted(name, reading)]
+        schema = pa.parquet.read_schema(path)
+        reading = checked_reading(schema, reading)
+        wanted = [name for name in schema.names if is_wanted(name, reading)]
         table = pa.parquet.ParquetFile(path).read(columns=wanted)
     except (pa.ArrowException, OSError) as error:
         raise damaged(path, error) from error

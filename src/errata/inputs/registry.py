@@ -39,9 +39,9 @@ def file_formats() -> dict[str, FileFormat]:
 def read(path: str | Path, *, metadata: Sequence[str] = (), foreign: Sequence[str] = ()) -> Evaluation:
     """An Evaluation from a file.
 
-    metadata: columns (or arrays) with other names that are metadata. foreign: representations that do not come from
-    the audited model. Names are those of `from_table`; an `.npz` may also hold `class_names`, and no array with any
-    other name.
+    metadata: columns (or arrays) with other names that are metadata, `all` for every one. foreign: representations
+    that do not come from the audited model. Names are those of `from_table`; an `.npz` may also hold `class_names`,
+    and no array with any other name.
     """
     path = Path(path)
     known = file_formats()

@@ -32,7 +32,7 @@ def from_table(
 
     Columns: losses, labels, probs (lists) or prob:CLASS, predictions, ids, groups, embedding and
     embedding:NAME (lists of one length), metadata:NAME, and one of text, image_path (relative to
-    `folder`) and image (JPEG or PNG bytes). Others are left alone unless `metadata` names them.
+    `folder`) and image (JPEG or PNG bytes). Others are left alone unless `metadata` names them, or is `all`.
     `foreign` names the representations that do not come from the audited model.
     """
     return from_arrow(to_arrow(table), Reading.of(metadata, foreign, Path(folder), "the table"))
@@ -58,7 +58,7 @@ def to_arrow(table: Any) -> pa.Table:
 
 def from_arrow(table: pa.Table, reading: Reading) -> Evaluation:
     """An Evaluation from an arrow table, by the names of its columns."""
-    check_names(table.column_names, reading)
+    reading = checked_reading(table.schema, reading)
     wanted = [name for name in table.column_names if is_wanted(name, reading)]
     table = pa.table({name: _decoded(table.column(name)) for name in wanted})
     classes = [name for name in wanted if has_prefix(name, (PROB,))]
@@ -75,6 +75,17 @@ def from_arrow(table: pa.Table, reading: Reading) -> Evaluation:
 def is_wanted(name: str, reading: Reading) -> bool:
     """Whether a column is read at all."""
     return name in KNOWN or name in reading.metadata or has_prefix(name, (*PREFIXES, PROB))
+
+
+def checked_reading(schema: pa.Schema, reading: Reading) -> Reading:
+    """The reading of a table with these columns, `all` replaced; an InputError for names that cannot be meant."""
+    check_names(schema.names, reading.named(schema.names))
+    further = [
+        column.name
+        for column in schema
+        if column.name not in KNOWN and not has_prefix(column.name, (*PREFIXES, PROB)) and _is_plain(column.type)
+    ]
+    return reading.with_further(schema.names, further)
 
 
 def check_names(names: Sequence[str], reading: Reading) -> None:
@@ -199,6 +210,14 @@ def _flat(name: str, chunk: pa.Array, start: int, d: int) -> Array:
         raise InputError(f"`{name}` has a missing value inside the list of row {row}; drop that row or fill it in")
     flat: Array = values.to_numpy(zero_copy_only=False)
     return flat
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    """Whether a column has one number or text a row."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or str(kind) == "binary_view"
+    return not (pa.types.is_nested(kind) or binary)
 
 
 def _is_list(kind: pa.DataType) -> bool:
