@@ -19,20 +19,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..core.blocks import Array
+from ..core.columns import TypedColumn, format_value, parse_number
 from ..core.errors import InputError
 from ..core.evaluation import Evaluation
 from ..core.words import WORD
-from .columns import (
-    TypedColumn,
-    column_names,
-    find_column,
-    format_value,
-    nearest_number,
-    nearest_word,
-    parse_number,
-    quoted_list,
-    read_column,
-)
+from .columns import column_names, find_column, nearest_number, nearest_word, quoted_list, read_column
 
 MISSING = "is missing"  # an operator without a value
 MAX_DEPTH = 50  # of nested parentheses and `not`

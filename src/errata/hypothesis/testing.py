@@ -19,22 +19,13 @@ from ..core import gaps
 from ..core.audit import UNCONFIRMABLE, Audit, Verdict
 from ..core.blocks import Array
 from ..core.captions import nearest_share
+from ..core.columns import TypedColumn, format_value
 from ..core.confirm import LARGEST_SHARE, Settings, SliceCandidate, SplitTask, confirm_all
 from ..core.errors import InputError, unknown
 from ..core.evaluation import Evaluation
 from ..core.references import compare, effective_rows, rest_reference
 from ..core.words import FEWEST_FOR_PERCENT, READS_OUTCOME, WORD
-from .columns import (
-    BUILT_IN,
-    OUTCOME,
-    TypedColumn,
-    column_names,
-    format_value,
-    nearest_number,
-    nearest_word,
-    quoted_list,
-    read_column,
-)
+from .columns import BUILT_IN, OUTCOME, column_names, nearest_number, nearest_word, quoted_list, read_column
 from .grammar import Node, Parser, Predicate, is_condition, tokenize
 
 MAX_CHARACTERS = 1000  # of a hypothesis
