@@ -110,7 +110,10 @@ class Condition:
     @property
     def _keys(self) -> list[Any]:
         """The values as rows are compared with them: true and false as text, which is how most files hold them."""
-        return [str(value).lower() if isinstance(value, bool) else value for value in self.values or ()]
+        values: list[Any] = list(self.values or ())
+        if any(isinstance(value, bool) for value in values):
+            return [str(value).lower() for value in values]
+        return values
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON: `column`, then `low` and `high`, or `values` and `negated`, and `missing`."""
