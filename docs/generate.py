@@ -62,6 +62,7 @@ SETTINGS = {
     "level": "Chance of a false confirmation that this run spends; `alpha` at the first look at these rows.",
     "within": "Where was searched: within each `label` or `prediction`, `none`, or `auto` for each method's own way.",
     "crossfit": "Whether both halves were searched.",
+    "look": "Hash of the rows, outcomes and settings that decide verdicts: the same in two audits that are one look.",
     "tested": "Slices tested: the number that the p-values are corrected for.",
     "softness": "What a hard prediction leaves to other classes, where a method reads `probs` without any; or null.",
     "ownership": "Of each representation: `own`, whether it is taken to contain the prediction; `declared`, whether "

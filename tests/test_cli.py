@@ -307,11 +307,15 @@ def test_a_sibling_and_a_named_audit_are_earlier_looks(data: Path, audit: Path, 
         return settings["run"], settings["level"]
 
     assert looked("-o", tmp_path / "a" / "first") == (1, 0.05)
-    assert looked("-o", tmp_path / "a" / "second") == (2, pytest.approx(0.05 / 2))
-    assert looked("-o", tmp_path / "a" / "third") == (3, pytest.approx(0.05 / 6))
+    assert looked("-o", tmp_path / "a" / "second", "--seed", 1) == (2, pytest.approx(0.05 / 2))
+    assert looked("-o", tmp_path / "a" / "third", "--seed", 2) == (3, pytest.approx(0.05 / 6))
     assert looked("-o", tmp_path / "b" / "after", "--after", audit) == (2, pytest.approx(0.05 / 2))
     beside = tmp_path / "a" / "first"  # named and a sibling: one look
-    assert looked("-o", tmp_path / "a" / "fourth", "--after", beside)[0] == 4
+    assert looked("-o", tmp_path / "a" / "fourth", "--seed", 3, "--after", beside)[0] == 4
+    # The same look again is no further chance, whichever of them it is.
+    assert looked("-o", tmp_path / "a" / "again") == (1, 0.05)
+    assert looked("-o", tmp_path / "a" / "third-again", "--seed", 2) == (3, pytest.approx(0.05 / 6))
+    assert files(tmp_path / "a" / "again") == files(tmp_path / "a" / "first")
 
 
 def test_other_rows_and_damaged_neighbours_are_no_look(data: Path, tmp_path: Path, run: Run) -> None:

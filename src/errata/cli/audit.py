@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -52,6 +53,7 @@ def audit(
     """Find slices on half of the rows, confirm them on the other half, and write a report."""
     from .. import store, workflow
     from ..core.confirm import Settings
+    from ..core.looks import run_number
     from ..inputs import read, read_texts
 
     store.check_output(output)
@@ -62,18 +64,23 @@ def audit(
         workflow.check_methods(methods, read_options(methods, sets, representation), seed, within)
     evaluation = read(source, metadata=metadata, foreign=foreign)
     methods = methods or list(workflow.DEFAULT_METHODS)
-    runs = store.earlier_audits(evaluation.fingerprint, after, output)
     training_rows = None if train is None else read(train)
+    settings = Settings(alpha=alpha, delta=delta, tolerance=tolerance)
+    search: dict[str, Any] = {
+        "methods": methods,
+        "options": read_options(methods, sets, representation),
+        "seed": seed,
+        "within": within,
+        "crossfit": crossfit,
+        "train": training_rows,
+    }
+    look = workflow.audit_look(evaluation, settings, **search)
+    run = run_number(look, store.earlier_looks(evaluation.fingerprint, after, output))
     with progress_bar() as progress:
         result = workflow.audit(
             evaluation,
-            methods=methods,
-            options=read_options(methods, sets, representation),
-            seed=seed,
-            settings=Settings(alpha=alpha, delta=delta, tolerance=tolerance, run=1 + len(runs)),
-            within=within,
-            crossfit=crossfit,
-            train=training_rows,
+            settings=replace(settings, run=run),
+            **search,
             texts=captions,
             map=draw_map,
             progress=progress,

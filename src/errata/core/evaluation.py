@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from . import validate
-from .blocks import Array, Matrix, take
+from .blocks import Array, Matrix, blocks, take
 from .errors import InputError, MissingInput, unknown
 from .media import Media
 
@@ -175,6 +175,24 @@ class Evaluation:
                 digest.update(_digestible(array[order]))
         return digest.hexdigest()
 
+    @cached_property
+    def content(self) -> str:
+        """A hash of all that a search may read, in id order: outcomes, representations, metadata, groups."""
+        order = np.argsort(self.row_ids, kind="stable")
+        digest = hashlib.blake2b(self.fingerprint.encode(), digest_size=16)
+        columns = {"probs": self.probs, "groups": self.groups}
+        columns |= {f"metadata {name}": column for name, column in sorted(self.metadata.items())}
+        for name, column in columns.items():
+            if column is not None:
+                digest.update(name.encode() + _digestible(column[order]))
+        for name, matrix in sorted(self.representations.items()):
+            source = self.sources.get(name)
+            declared = "" if source is None else f"{source.from_model} {sorted(source.reads)}"
+            digest.update(f"representation {name} {declared}".encode())
+            for _, block in blocks(take(matrix, order)):
+                digest.update(_digestible(block))
+        return digest.hexdigest()
+
     def class_name(self, index: int) -> str:
         """The name of a class; its index where classes have no names."""
         if self.class_names is None:
@@ -302,7 +320,7 @@ def _digestible(array: Array) -> bytes:
     """The same bytes for the same values, whatever the width they are stored in."""
     if array.dtype.kind in "US":
         return "\0".join(map(str, array.tolist())).encode()
-    wide = np.int64 if array.dtype.kind in "biu" else np.float64
+    wide = np.int64 if array.dtype.kind in "biumM" else np.float64
     return np.ascontiguousarray(array, dtype=wide).tobytes()
 
 

@@ -1,7 +1,7 @@
 """Audits and plans as plain files: JSON, parquet, safetensors. Never pickle."""
 
 from .atomic import atomic_file, atomic_folder, check_output, check_parquet_output
-from .audits import earlier_audits, load, membership_table, save
+from .audits import earlier_looks, load, membership_table, save
 from .plans import load_plan, save_plan
 
 __all__ = [
@@ -9,7 +9,7 @@ __all__ = [
     "atomic_folder",
     "check_output",
     "check_parquet_output",
-    "earlier_audits",
+    "earlier_looks",
     "load",
     "load_plan",
     "membership_table",

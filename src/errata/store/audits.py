@@ -27,6 +27,7 @@ from ..core import (
     State,
 )
 from ..core.audit import SCHEMA, Mistake
+from ..core.looks import EarlierLook
 from . import arrays, evaluations
 from .atomic import atomic_folder, check_output
 
@@ -195,8 +196,8 @@ def _overall(facts: dict[str, Any]) -> tuple[tuple[str, Overall], ...]:
     return tuple((task.pop("task"), Overall(**_tuples(task))) for task in map(dict, tasks))
 
 
-def earlier_audits(fingerprint: str, folders: Iterable[Path], beside: Path) -> list[Path]:
-    """Folders with audits of the same rows and outcomes.
+def earlier_looks(fingerprint: str, folders: Iterable[Path], beside: Path) -> list[EarlierLook]:
+    """Looks that saved audits took at the same rows and outcomes.
 
     Parameters
     ----------
@@ -213,4 +214,9 @@ def earlier_audits(fingerprint: str, folders: Iterable[Path], beside: Path) -> l
         for path in sorted(parent.iterdir()):
             with suppress(InputError):  # a folder that is no readable audit was no look at the rows
                 audits.setdefault(path.resolve(), _facts(path))
-    return sorted(path for path, facts in audits.items() if facts.get("fingerprint") == fingerprint)
+    return [
+        # Audits of versions up to 0.3 do not say which look they were: each counts.
+        EarlierLook(facts["settings"].get("look", str(path)), facts["settings"].get("run", 1))
+        for path, facts in audits.items()
+        if facts.get("fingerprint") == fingerprint
+    ]

@@ -5,6 +5,18 @@ from __future__ import annotations
 from ..core.apply import apply
 from ..core.confirm import Settings
 from .auditing import add_map, audit, load, save
+from .looks import audit_look
 from .methods import DEFAULT_METHODS, check_methods, options_of
 
-__all__ = ["DEFAULT_METHODS", "Settings", "add_map", "apply", "audit", "check_methods", "load", "options_of", "save"]
+__all__ = [
+    "DEFAULT_METHODS",
+    "Settings",
+    "add_map",
+    "apply",
+    "audit",
+    "audit_look",
+    "check_methods",
+    "load",
+    "options_of",
+    "save",
+]

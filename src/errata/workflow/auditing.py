@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -25,6 +24,7 @@ from ..slicers import Slicer, restore
 from ..slicers.gmm import Gmm
 from ..version import __version__
 from .findings import find_slices
+from .looks import audit_look, options_as_json
 from .methods import DEFAULT_METHODS, Options, build_slicers
 from .searching import Fit
 
@@ -100,6 +100,9 @@ def audit(
     if methods is None:
         methods = DEFAULT_METHODS
     built = build_slicers(methods, options, seed, within)
+    look = audit_look(
+        evaluation, settings, methods=methods, options=options, seed=seed, within=within, crossfit=crossfit, train=train
+    )
     discover = discover_mask(evaluation, settings.share)
     _check_split(evaluation, discover)
     softness = _softness(evaluation, built)
@@ -117,6 +120,7 @@ def audit(
         settings={
             **_settings_record(settings, methods, options, seed, crossfit, findings.tested, train, findings.fits),
             "within": within,
+            "look": look,
             "softness": softness,
             "ownership": ownership,
         },
@@ -244,11 +248,10 @@ def _settings_record(
 ) -> dict[str, Any]:
     notes = [note for fit in fits for note in getattr(fit.search.slicer, "notes", ())]
     trained_on_these_rows = "not known" if train is None else "no"
-    plain_options = {method: {key: _as_json(value) for key, value in own.items()} for method, own in options.items()}
     return {
         "version": __version__,
         "methods": list(methods),
-        "options": plain_options,
+        "options": options_as_json(options),
         "seed": seed,
         **asdict(settings),
         "level": settings.level,
@@ -257,15 +260,6 @@ def _settings_record(
         "notes": list(dict.fromkeys(notes)),
         "trained_on_these_rows": trained_on_these_rows,
     }
-
-
-def _as_json(value: Any) -> Any:
-    """Return an option as JSON has it; a function or an object of the user's by its name."""
-    try:
-        json.dumps(value)
-    except (TypeError, ValueError):
-        return getattr(value, "__name__", type(value).__name__)
-    return value
 
 
 def _silence(trials: Mapping[str, SplitTask], family: int) -> str:
