@@ -42,7 +42,7 @@ ARROWS = {  # beside `core`, which everyone may import
 CORE_USES = {"numpy", "scipy"}
 TORCH_AT_TOP = {"tensors", "train", "defuse"}
 NEVER = {"torchvision", "timm", "open_clip", "pickle", "cPickle", "cloudpickle", "dill"}
-BY_NAME = {"__init__.py", "core/errors.py", "defuse/command.py"}
+BY_NAME = {"__init__.py", "core/errors.py", "defuse/command.py", "cli/plugins.py"}
 KNOW_DEFUSE = {"cli/app.py", "cli/serve.py"}  # the registries of commands and of folders that are served
 FILE_LINES = 600
 FUNCTION_LINES = 40
@@ -147,7 +147,7 @@ def never_imported(module: Module) -> Iterator[str]:
 
 def no_hidden_imports(module: Module) -> Iterator[str]:
     """What is imported by its name as a text cannot be read here: only `core.errors.require` may, the names of rooms in
-    `errata/__init__.py`, and the command of Defuse, which takes a user's own functions as MODULE:FUNCTION."""
+    `errata/__init__.py`, and commands that take a user's own code: Defuse's MODULE:FUNCTION, and `--plugin MODULE`."""
     for call in _calls(module):
         if ast.unparse(call.func).endswith(("import_module", "__import__")) and module.place not in BY_NAME:
             yield f"{module.place}:{call.lineno} imports by text; use core.errors.require"

@@ -19,7 +19,7 @@ import errata
 PACKAGE = Path(errata.__file__).parent
 FUNCTIONS = (
     "apply", "audit", "collect", "correct", "hold_out", "load", "plan_prompts", "plan_selection", "plan_weights",
-    "recheck", "save",
+    "recheck", "save", "test",
 )  # fmt: skip
 CLASSES = (
     "Audit", "Captions", "Comparison", "ErrataError", "Evaluation", "Plan", "Settings", "Slice", "Source",

@@ -10,6 +10,7 @@ from typing import Any
 from .core import Audit, Captions, Comparison, ErrataError, Evaluation, Plan, Slice, Source
 from .core.confirm import Settings
 from .fix import correct, hold_out, plan_prompts, plan_selection, plan_weights, recheck
+from .hypothesis import run_test as test
 from .inputs import collect
 from .version import __version__ as __version__
 from .workflow import apply, audit, load, save
@@ -53,6 +54,7 @@ __all__ = [
     "plan_weights",
     "recheck",
     "save",
+    "test",
 ]
 
 

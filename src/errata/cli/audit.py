@@ -12,6 +12,7 @@ import typer
 from ..core import InputError
 from ..report.progress_bars import progress_bar
 from .common import Dir, Names, Sets, read_options, write_audit
+from .plugins import Plugins, build_own, import_methods, without_own
 
 
 def audit(
@@ -20,6 +21,11 @@ def audit(
     method: Annotated[
         Names,
         typer.Option(help="NAME or NAME:PRESET; repeat, or separate by commas. Default: the best that read INPUT."),
+    ] = [],
+    plugin: Plugins = [],
+    slices: Annotated[
+        Names,
+        typer.Option("--slice", metavar="NAME=CONDITION", help="A slice of your own to test, kids=“age < 5”; repeat."),
     ] = [],
     sets: Sets = [],
     representation: Annotated[
@@ -59,11 +65,18 @@ def audit(
     store.check_output(output)
     captions = None if texts is None else read_texts(texts)
     methods = [name for names in method for name in names.split(",") if name]
+    classes = import_methods(plugin)
     if method:
         # Before the file is read, which can take an hour.
-        workflow.check_methods(methods, read_options(methods, sets, representation), seed, within)
+        _check_methods(methods, classes, read_options(methods, sets, representation), seed, within)
+    own_slices = _read_slices(slices)
     evaluation = read(source, metadata=metadata, foreign=foreign)
     methods = methods or list(workflow.DEFAULT_METHODS)
+<<<<<<< Updated upstream
+=======
+    options = read_options(methods, sets, representation)
+    runs = store.earlier_audits(evaluation.fingerprint, after, output)
+>>>>>>> Stashed changes
     training_rows = None if train is None else read(train)
     settings = Settings(alpha=alpha, delta=delta, tolerance=tolerance)
     search: dict[str, Any] = {
@@ -79,9 +92,20 @@ def audit(
     with progress_bar() as progress:
         result = workflow.audit(
             evaluation,
+<<<<<<< Updated upstream
             settings=replace(settings, run=run),
             **search,
+=======
+            methods=build_own(methods, classes, options, seed),
+            options=without_own(options, classes),
+            seed=seed,
+            settings=Settings(alpha=alpha, delta=delta, tolerance=tolerance, run=1 + len(runs)),
+            within=within,
+            crossfit=crossfit,
+            train=training_rows,
+>>>>>>> Stashed changes
             texts=captions,
+            slices=own_slices,
             map=draw_map,
             progress=progress,
         )
@@ -91,6 +115,28 @@ def audit(
     write_audit(result, output, as_json=as_json, reference=source_file)
 
 
+def _check_methods(methods: Names, classes: list[Any], options: dict[str, Any], seed: int, within: str) -> None:
+    """Refuse unknown methods and bad options; those of a module are checked when they are built."""
+    from .. import workflow
+
+    build_own(methods, classes, options, seed)
+    own = {method.name for method in classes}
+    named = [method for method in methods if method.partition(":")[0] not in own]
+    if named:
+        workflow.check_methods(named, without_own(options, classes), seed, within)
+
+
+def _read_slices(texts: Names) -> dict[str, str] | None:
+    """Return {"kids": "age < 5"} from NAME=CONDITION; None where there are none."""
+    slices = {}
+    for text in texts:
+        name, equals, condition = text.partition("=")
+        if not (equals and name.strip() and condition.strip()):
+            raise InputError(f"`--slice` takes NAME=CONDITION; got {text!r}; for example kids='age < 5'")
+        slices[name.strip()] = condition.strip()
+    return slices or None
+
+
 def apply(
     folder: Dir,
     source: Annotated[Path, typer.Argument(metavar="INPUT", help="New rows; no labels are needed.")],
@@ -98,6 +144,7 @@ def apply(
     fail_on: Annotated[
         float | None, typer.Option(metavar="SHARE", help="Exit 1 if a confirmed slice holds more.")
     ] = None,
+    plugin: Plugins = [],
 ) -> None:
     """Find the members of saved slices among new rows."""
     import pyarrow.parquet as pq
@@ -108,7 +155,7 @@ def apply(
     if fail_on is not None and not 0 <= fail_on <= 1:
         raise InputError(f"`--fail-on` must be a share of the rows between 0 and 1; got {fail_on}")
     store.check_parquet_output(output)
-    saved = workflow.load(folder)
+    saved = workflow.load(folder, methods=import_methods(plugin))
     rows = read(source)
     weights = workflow.apply(saved, rows)
     with store.atomic_file(output) as partial:

@@ -61,7 +61,7 @@ class AuditSite:
         """The records of the audit in the folder."""
         from ..workflow import load
 
-        return _records_of_audit(load(folder), folder, database)
+        return records_of_audit(load(folder), folder, database)
 
     @contextmanager
     def open_app(
@@ -81,7 +81,7 @@ class AuditSite:
         with progress_bar() as progress:
             audit = workflow.add_map(workflow.load(folder), progress=progress)
         compared = tuple((_short_name(other, others), workflow.load(other)) for other in others)
-        with _records_of_audit(audit, folder, database) as records:
+        with records_of_audit(audit, folder, database) as records:
             yield create_app(audit, records, hosts=hosts, token=token, others=compared, questionnaire=questionnaire())
 
 
@@ -186,7 +186,8 @@ def _open_records(folder: Path, database: str | None) -> Any:
     return _site_of(folder).open_records(folder, database)
 
 
-def _records_of_audit(audit: Audit, folder: Path, database: str | None) -> Any:
+def records_of_audit(audit: Audit, folder: Path, database: str | None) -> Any:
+    """Return what people recorded of an audit."""
     from ..people.records import Records
 
     names = {slice_.id: slice_.name for slice_ in audit.slices}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from .audit import Audit
 from .blocks import Array
 from .evaluation import Evaluation
@@ -27,7 +29,7 @@ def apply(audit: Audit, evaluation: Evaluation) -> dict[str, Array]:
     dict
         Slice id -> (n,) weights; a row is a member where its weight is at least the slice's threshold. Slices that
         only the outcome defines, and that have no approximation, are left out, and so are slices within a prediction
-        or a label where these rows have none.
+        or a label where these rows have none, and slices that are a list of rows where these are other rows.
 
     Examples
     --------
@@ -49,11 +51,14 @@ def apply(audit: Audit, evaluation: Evaluation) -> dict[str, Array]:
     True
     """
     tasks = dict(evaluation.tasks())
+    same_ids = bool(np.isin(evaluation.row_ids, audit.evaluation.row_ids).all())
     memberships: dict[tuple[str, str], Array] = {}
     weights: dict[str, Array] = {}
     for slice_ in audit.slices:
         rows = tasks.get(slice_.task, evaluation)
         if slice_.column < 0 or not can_place(rows, slice_.rule.get("scope")):
+            continue
+        if slice_.rule.get("kind") == "ids" and not same_ids:
             continue
         key = slice_.slicer, slice_.task
         if key not in memberships:

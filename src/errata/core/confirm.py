@@ -254,7 +254,7 @@ def select_candidates(split: SplitTask, candidates: Sequence[SliceCandidate]) ->
 
     At most `split.settings.most`, those with the largest excess on search rows first.
     """
-    testable = [candidate for candidate in candidates if _testable(split, candidate)]
+    testable = [candidate for candidate in candidates if can_test(split, candidate)]
     if not testable:
         return []
     hard = np.stack([candidate.members[split.discover] for candidate in testable], axis=1)
@@ -264,8 +264,8 @@ def select_candidates(split: SplitTask, candidates: Sequence[SliceCandidate]) ->
     return worse[: split.settings.most]
 
 
-def _testable(split: SplitTask, candidate: SliceCandidate) -> bool:
-    """Sizes only: rows on both sides, not most of them, and enough others to be compared with."""
+def can_test(split: SplitTask, candidate: SliceCandidate) -> bool:
+    """Whether a slice can be tested, by sizes only: rows on both sides, not most of them, enough others beside it."""
     inside = candidate.members
     within = rows_in_scope(split.evaluation, candidate.rule.get("scope"))
     others = (split.confirm & within & ~inside).sum()

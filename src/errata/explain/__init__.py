@@ -131,7 +131,7 @@ def _with_unique_names(slices: Sequence[Slice]) -> tuple[Slice, ...]:
     for slice_ in slices:
         name = slice_.explanation(Name)
         assert name is not None
-        names.append(name.text)
+        names.append(slice_.rule.get("name", name.text))  # what the user calls it
     return tuple(replace(slice_, name=name) for slice_, name in zip(slices, unique(names), strict=True))
 
 

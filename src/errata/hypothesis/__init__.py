@@ -5,15 +5,20 @@ corrects a result for the number of hypotheses tested. `to_columns` gives a page
 """
 
 from .columns import column_names, to_columns
-from .testing import HypothesisResult, ParsedHypothesis, WordQuery, adjust, parse, run_test
+from .own_slices import OwnSlices, read_slices, untestable
+from .parsing import ParsedHypothesis, WordQuery, parse
+from .testing import HypothesisResult, adjust, run_test
 
 __all__ = [
     "HypothesisResult",
+    "OwnSlices",
     "ParsedHypothesis",
     "WordQuery",
     "adjust",
     "column_names",
     "parse",
+    "read_slices",
     "run_test",
     "to_columns",
+    "untestable",
 ]

@@ -15,8 +15,9 @@ the same grammar in a page; both are tested with one file of cases.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ..core.blocks import Array
 from ..core.columns import TypedColumn, format_value, parse_number
@@ -173,6 +174,16 @@ class Joined:
 
 
 Node = Predicate | Not | Joined
+
+
+def node_from_json(facts: Mapping[str, Any]) -> Node:
+    """A condition from what `to_json` gave: it can be asked of rows in which its values do not occur."""
+    if facts["op"] == "not":
+        return Not(node_from_json(facts["parts"][0]))
+    if facts["op"] in ("and", "or"):
+        return Joined(facts["op"], tuple(node_from_json(part) for part in facts["parts"]))
+    values = tuple(facts["values"])
+    return Predicate(facts["column"], facts["op"], values, f"{facts['column']} {facts['op']} {values}")
 
 
 def tokenize(text: str) -> list[Token]:

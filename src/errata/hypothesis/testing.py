@@ -19,125 +19,21 @@ from ..core import gaps
 from ..core.audit import UNCONFIRMABLE, Audit, Verdict
 from ..core.blocks import Array
 from ..core.captions import nearest_share
-from ..core.columns import TypedColumn, format_value
+from ..core.columns import format_value
 from ..core.confirm import LARGEST_SHARE, Settings, SliceCandidate, SplitTask, confirm_all
 from ..core.errors import InputError, unknown
 from ..core.evaluation import Evaluation
 from ..core.references import compare, effective_rows, rest_reference
 from ..core.words import FEWEST_FOR_PERCENT, READS_OUTCOME, WORD
-from .columns import BUILT_IN, OUTCOME, column_names, nearest_number, nearest_word, quoted_list, read_column
-from .grammar import Node, Parser, Predicate, is_condition, tokenize
+from .columns import nearest_number, nearest_word, quoted_list, read_column
+from .grammar import Predicate
+from .parsing import ParsedHypothesis, WordQuery, read_hypothesis, text_columns
 
-MAX_CHARACTERS = 1000  # of a hypothesis
 MAX_IDS = 500  # in JSON
 MAX_UNMENTIONED = 3  # hypotheses: up to so many, the sentence does not give their number
 SIDE = 0.025  # of a 95% interval
 
 Search = Callable[[str], Array]  # words -> (n,) similarities, larger is nearer
-
-
-@dataclass(frozen=True)
-class WordQuery:
-    """Whole words that must all occur in a row's text; where rows have no text, in its metadata.
-
-    Attributes
-    ----------
-    words : tuple of str
-        In lower case, each once.
-    """
-
-    words: tuple[str, ...]
-
-    def match_each(self, evaluation: Evaluation) -> Array:
-        """(n, words) bool: which row has which word."""
-        if evaluation.media is not None and evaluation.media.kind == "text":
-            return np.array([self._words_in(evaluation.media.text(i) or "") for i in range(len(evaluation))])
-        columns = _text_columns(evaluation)
-        if not columns:
-            raise InputError("No row has text to find words in. Write a condition, such as “column = value”.")
-        matches = np.zeros((len(evaluation), len(self.words)), dtype=bool)
-        for column in columns:
-            distinct, position = np.unique(column.values, return_inverse=True)
-            matches |= np.array([self._words_in(value) for value in distinct.tolist()])[position.ravel()]
-        return matches
-
-    def _words_in(self, text: str) -> list[bool]:
-        lower = text.lower()
-        if not any(word in lower for word in self.words):  # much quicker than splitting a text into words
-            return [False] * len(self.words)
-        present = set(re.findall(WORD, lower))
-        return [word in present for word in self.words]
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON."""
-        return {"op": "words", "words": list(self.words)}
-
-
-@dataclass(frozen=True)
-class ParsedHypothesis:
-    """A parsed hypothesis.
-
-    Attributes
-    ----------
-    text : str
-        As it was written.
-    meaning : WordQuery, Predicate, Not or Joined
-        Which rows match.
-    """
-
-    text: str
-    meaning: WordQuery | Node
-
-    def mask(self, evaluation: Evaluation) -> Array:
-        """(n,) bool: the rows that match."""
-        if isinstance(self.meaning, WordQuery):
-            return np.asarray(self.meaning.match_each(evaluation).all(axis=1))
-        return self.meaning.match_rows(evaluation).yes
-
-    @property
-    def predicates(self) -> tuple[Predicate, ...]:
-        """The comparisons it consists of; none where it is words."""
-        if isinstance(self.meaning, WordQuery):
-            return ()
-        return self.meaning.predicates()
-
-    @property
-    def reads_outcome(self) -> bool:
-        """Whether it reads both label and prediction, and so whether a row is wrong."""
-        return set(OUTCOME) <= {predicate.column for predicate in self.predicates}
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON."""
-        return {"text": self.text, **self.meaning.to_json()}
-
-
-def parse(text: str, evaluation: Evaluation) -> ParsedHypothesis:
-    """Read a hypothesis; an InputError of one sentence for each mistake.
-
-    Parameters
-    ----------
-    text : str
-        A condition on columns, such as `age > 60 and site = a`, or words.
-    evaluation : Evaluation
-        Its metadata, labels, predictions and ids are the columns that a condition may name.
-
-    Examples
-    --------
-    >>> import errata, numpy as np
-    >>> rows = errata.Evaluation(losses=np.zeros(3), metadata={"age": np.array([20, 40, 70])})
-    >>> parse("age > 30", rows).mask(rows).tolist()
-    [False, True, True]
-    """
-    text = text.strip()
-    if len(text) > MAX_CHARACTERS:
-        raise InputError(f"The hypothesis has {len(text):,} characters; at most {MAX_CHARACTERS:,} are read.")
-    tokens = tokenize(text)
-    if is_condition(tokens):
-        return ParsedHypothesis(text, Parser(tokens, evaluation).parse())
-    words = tuple(dict.fromkeys(re.findall(WORD, text.lower())))
-    if not words:
-        raise InputError("Nothing to test. Write words, or a condition, such as “column = value”.")
-    return ParsedHypothesis(text, WordQuery(words))
 
 
 @dataclass(frozen=True)
@@ -288,7 +184,7 @@ class HypothesisResult:
 
 
 def run_test(
-    audit: Audit, text: str, *, hypotheses: int = 1, search: Search | None = None, task: str = ""
+    audit: Audit, hypothesis: str | Array, *, hypotheses: int = 1, search: Search | None = None, task: str = ""
 ) -> HypothesisResult:
     """Test whether the rows that match a hypothesis are worse than the others, on held-out rows.
 
@@ -296,19 +192,41 @@ def run_test(
     ----------
     audit : Audit
         Its held-out rows decide, at its margin and level.
-    text : str
-        A condition on columns, or words.
+    hypothesis : str or array
+        A condition on columns, or words; or (n,) bool, the rows themselves. How those were chosen is not known here:
+        rows that were chosen by looking at held-out errors confirm themselves.
     hypotheses : int
         How many were tested so far, with this one: the level is divided by it.
     search : callable, optional
         Words -> (n,) similarities. With it, words match the rows nearest to them instead of those that contain them.
     task : str
         The label, in a multi-label audit.
+
+    Returns
+    -------
+    HypothesisResult
+        Its verdict, its numbers, and the sentence that says them.
+
+    Examples
+    --------
+    >>> import errata, numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.integers(0, 90, 2000)
+    >>> wrong = rng.random(2000) < np.where(age < 9, 0.5, 0.1)
+    >>> rows = errata.Evaluation(
+    ...     labels=np.zeros(2000, int),
+    ...     predictions=wrong.astype(int),
+    ...     representations={"x": rng.normal(size=(2000, 2))},
+    ...     metadata={"age": age},
+    ... )
+    >>> audit = errata.audit(rows, methods=["gmm"])
+    >>> errata.test(audit, "age < 9").verdict
+    'confirmed'
     """
     if hypotheses < 1:
         raise InputError(f"`hypotheses` counts this one too and must be at least 1; got {hypotheses}")
     split = _split(audit, task, hypotheses)
-    condition = parse(text, split.evaluation)
+    condition = read_hypothesis(hypothesis, split.evaluation)
     inside, nearest = _matching(condition, split, search)
     rows = inside & split.confirm
     result = HypothesisResult(
@@ -330,7 +248,8 @@ def run_test(
     )
     if result.n == 0:
         parts = () if nearest is not None else _parts(condition, split)
-        return replace(result, parts=parts, sentence=_none_matches(condition.text, parts))
+        sentence = _none_matches(condition.text, parts) + _looked_in(condition, split.evaluation, search)
+        return replace(result, parts=parts, sentence=sentence)
     if condition.reads_outcome:
         return replace(result, verdict="not confirmed", reason=UNCONFIRMABLE, sentence=READS_OUTCOME)
     result = replace(result, **_measure(split, inside, hypotheses))
@@ -481,13 +400,8 @@ def _vocabulary(evaluation: Evaluation, rows: Array) -> list[str]:
     if evaluation.media is not None and evaluation.media.kind == "text":
         texts = [evaluation.media.text(int(i)) or "" for i in np.flatnonzero(rows)]
     else:
-        texts = [text for column in _text_columns(evaluation) for text in column.distinct(rows)]
+        texts = [text for column in text_columns(evaluation) for text in column.distinct(rows)]
     return list({word for text in texts for word in re.findall(WORD, text.lower())})
-
-
-def _text_columns(evaluation: Evaluation) -> list[TypedColumn]:
-    columns = [read_column(evaluation, name) for name in column_names(evaluation) if name not in BUILT_IN]
-    return [column for column in columns if column.kind == "text"]
 
 
 def _none_matches(text: str, parts: tuple[HypothesisPart, ...]) -> str:
@@ -499,6 +413,15 @@ def _none_matches(text: str, parts: tuple[HypothesisPart, ...]) -> str:
         return sentence
     alone = ", ".join(f"“{part.text}” matches {part.n:,}" for part in parts)
     return f"{sentence} Alone, {alone}."
+
+
+def _looked_in(condition: ParsedHypothesis, evaluation: Evaluation, search: Search | None) -> str:
+    """Where words were looked for, which is not in images: that takes a text encoder."""
+    has_images = evaluation.media is not None and evaluation.media.kind == "image"
+    if search is not None or not has_images or not isinstance(condition.meaning, WordQuery):
+        return ""
+    names = quoted_list([column.name for column in text_columns(evaluation)])
+    return f" Words were looked for in the text of {names}; to search images by words, give a text encoder."
 
 
 def _sentence(result: HypothesisResult) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..core import State
 from ..core.errors import unknown
+from .absent import AbsentSlicer
 from .approximation import Approximation
 from .barlow.slicer import Barlow
 from .confusion import Confusion
@@ -108,17 +109,29 @@ def _describe(name: str, cls: Any) -> dict[str, Any]:
     }
 
 
-def restore(state: State) -> Any:
-    """A fitted slicer, or approximation, from its saved state; audits of version 0.1 call it a stand-in."""
-    others = {Approximation.name: Approximation, "stand-in": Approximation, Within.name: Within}
-    known = {**registry(), **others}
+def restore(state: State, others: Mapping[str, Any] | None = None) -> Any:
+    """A fitted slicer, or approximation, from its saved state; audits of version 0.1 call it a stand-in.
+
+    Parameters
+    ----------
+    state
+        What was saved.
+    others
+        Name -> class of further methods, such as those of a module that the user named. One that nobody knows is an
+        `AbsentSlicer`: the pages of its audit need no code.
+    """
+    beside = {Approximation.name: Approximation, "stand-in": Approximation, Within.name: Within}
+    known = {**registry(), **(others or {}), **beside}
     if state.name not in known:
-        raise unknown("method", state.name, known)
+        return AbsentSlicer(state)
+    if state.name == Within.name:
+        return Within.from_state(state, others)
     return known[state.name].from_state(state)
 
 
 __all__ = [
     "SLICERS",
+    "AbsentSlicer",
     "Approximation",
     "BaseSlicer",
     "Slicer",

@@ -140,8 +140,8 @@ class Within:
         return State(self.name, facts, {**arrays, "columns_": self.columns_})
 
     @classmethod
-    def from_state(cls, state: State) -> Self:
-        """A fitted slicer from what was saved."""
+    def from_state(cls, state: State, others: Mapping[str, Any] | None = None) -> Self:
+        """A fitted slicer from what was saved. others: as for `slicers.restore`."""
         from . import restore  # a part is any method, and the registry of methods knows this one
 
         parts = []
@@ -151,7 +151,7 @@ class Within:
                 for name, array in state.arrays.items()
                 if name.partition(".")[0] == str(i)
             }
-            parts.append(restore(State(part["name"], part["facts"], arrays)))
+            parts.append(restore(State(part["name"], part["facts"], arrays), others))
         new = cls(parts[0], state.facts["within"])
         new.parts_ = parts
         new.scopes_ = list(state.facts["scopes"])

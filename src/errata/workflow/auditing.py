@@ -17,6 +17,7 @@ from ..core.soften import SOFTNESS
 from ..core.split import discover_mask
 from ..explain import draw_map, restore_explanation
 from ..explain import explain as explain_audit
+from ..hypothesis import OwnSlices, read_slices, untestable
 from ..inputs import read
 from ..inputs.influence import add_influence
 from ..report import to_html
@@ -24,8 +25,12 @@ from ..slicers import Slicer, restore
 from ..slicers.gmm import Gmm
 from ..version import __version__
 from .findings import find_slices
+<<<<<<< Updated upstream
 from .looks import audit_look, options_as_json
 from .methods import DEFAULT_METHODS, Options, build_slicers
+=======
+from .methods import DEFAULT_METHODS, Method, Options, build_slicers, method_names
+>>>>>>> Stashed changes
 from .searching import Fit
 
 FEWEST_ROWS = 20
@@ -34,7 +39,7 @@ FEWEST_ROWS = 20
 def audit(
     evaluation: Evaluation,
     *,
-    methods: Sequence[str] | None = None,
+    methods: Sequence[Method] | None = None,
     options: Options | None = None,
     seed: int = 0,
     settings: Settings | None = None,
@@ -42,6 +47,7 @@ def audit(
     crossfit: bool = False,
     train: Evaluation | None = None,
     texts: Captions | None = None,
+    slices: Mapping[str, Any] | None = None,
     map: bool = False,
     progress: Progress = silent,
 ) -> Audit:
@@ -52,8 +58,8 @@ def audit(
     evaluation : Evaluation
         Rows that the model was not trained on, with its outcomes and at least one representation.
     methods : list of str, optional
-        Names, each `NAME` or `NAME:PRESET`. Default: the methods that do best together on the benchmarks and can read
-        this evaluation.
+        Names, each `NAME` or `NAME:PRESET`, or slicers of your own. Default: the methods that do best together on the
+        benchmarks and can read this evaluation.
     options : mapping, optional
         Options of methods that are run, such as {"gmm": {"components": 20}}: arguments of their constructors.
     seed : int
@@ -69,6 +75,10 @@ def audit(
         The rows that the model was trained on, with the same representations, for methods that need them.
     texts : Captions, optional
         Texts that may describe a slice.
+    slices : mapping, optional
+        Slices of your own that are tested with those that are found: name -> a condition such as "age < 5", a mask of
+        the rows, or a clustering, (n,) whole numbers. How rows were chosen is not known here: a mask that was made by
+        looking at errors confirms itself.
     map : bool
         Draw a map of all rows, as the command does. It takes longer than most searches, and no number depends on it.
     progress : callable
@@ -99,16 +109,25 @@ def audit(
     _check_rows(evaluation, train, texts)
     if methods is None:
         methods = DEFAULT_METHODS
+<<<<<<< Updated upstream
     built = build_slicers(methods, options, seed, within)
     look = audit_look(
         evaluation, settings, methods=methods, options=options, seed=seed, within=within, crossfit=crossfit, train=train
     )
+=======
+    names = method_names(methods)
+    built: dict[str, Any] = {}
+    if methods or slices is None:  # with slices of the user's own, nothing need be searched
+        built |= build_slicers(methods, options, seed, within)
+>>>>>>> Stashed changes
     discover = discover_mask(evaluation, settings.share)
     _check_split(evaluation, discover)
     softness = _softness(evaluation, built)
     evaluation, ownership = settle_sources(evaluation, discover)
     if _reads_influence(built):
         evaluation, train = add_influence(evaluation, train, discover)
+    if slices is not None:
+        built[OwnSlices.name] = _own_slices(slices, evaluation, discover)
     findings = find_slices(
         evaluation, built, discover, settings, crossfit=crossfit, train=train, seed=seed, progress=progress
     )
@@ -118,7 +137,7 @@ def audit(
         discover=discover,
         overall=tuple((task, trial.overall()) for task, trial in findings.trials.items()),
         settings={
-            **_settings_record(settings, methods, options, seed, crossfit, findings.tested, train, findings.fits),
+            **_settings_record(settings, names, options, seed, crossfit, findings.tested, train, findings.fits),
             "within": within,
             "look": look,
             "softness": softness,
@@ -134,6 +153,13 @@ def audit(
     return result
 
 
+def _own_slices(slices: Mapping[str, Any], evaluation: Evaluation, discover: Array) -> OwnSlices:
+    """Return the user's own slices, with notes of those that cannot be tested."""
+    own = read_slices(slices, evaluation)
+    own.notes = tuple(dict.fromkeys(untestable(own, evaluation, discover)))
+    return own
+
+
 def add_map(audit: Audit, *, seed: int = 0, progress: Progress = silent) -> Audit:
     """Return the audit with a map of its rows, where it has none and has a representation to draw one from."""
     if any(explanation.kind == "map" for explanation in audit.explanations) or not audit.evaluation.representations:
@@ -141,13 +167,15 @@ def add_map(audit: Audit, *, seed: int = 0, progress: Progress = silent) -> Audi
     return draw_map(audit, seed=seed, progress=progress)
 
 
-def load(folder: str | Path) -> Audit:
+def load(folder: str | Path, *, methods: Sequence[Any] = ()) -> Audit:
     """Load a saved audit, with its slicers ready for new rows.
 
     Parameters
     ----------
     folder : str or Path
         The folder that `save` or the command `errata audit` wrote.
+    methods : list of classes
+        Slicers of your own that the audit was made with. Without them it opens too, and `apply` says what it lacks.
 
     Returns
     -------
@@ -166,7 +194,8 @@ def load(folder: str | Path) -> Audit:
     >>> len(errata.load(folder).slices) == len(audit.slices)
     True
     """
-    return store.load(folder, restore, restore_explanation, read)
+    others = {OwnSlices.name: OwnSlices, **{method.name: method for method in methods}}
+    return store.load(folder, lambda state: restore(state, others), restore_explanation, read)
 
 
 def save(audit: Audit, folder: str | Path) -> Path:

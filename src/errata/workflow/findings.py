@@ -7,9 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..core import Array, ErrorType, Evaluation, Progress, Slice, silent
-from ..core.confirm import Settings, SliceResult, SplitTask, confirm_all, select_candidates
+from ..core.confirm import (
+    Settings,
+    SliceCandidate,
+    SliceResult,
+    SplitTask,
+    can_test,
+    confirm_all,
+    select_candidates,
+)
 from ..core.error_types import find_error_types
 from ..core.membership import OVERLAP, jaccard
+from ..hypothesis import OwnSlices
 from ..slicers import Slicer
 from .searching import Fit, Search, approximation_key, list_searches, run_all
 
@@ -55,9 +64,7 @@ def find_slices(
     """
     searches = list(list_searches(evaluation, slicers, discover, settings, crossfit))
     fits = run_all(searches, train, seed, progress)
-    family = [
-        (fit.search, candidate) for fit in fits for candidate in select_candidates(fit.search.trial, fit.candidates)
-    ]
+    family = [(fit.search, candidate) for fit in fits for candidate in _tested_candidates(fit)]
     results = confirm_all([(search.trial, candidate) for search, candidate in family])
     tested = _in_order([(search, result) for (search, _), result in zip(family, results, strict=True)])
     slices, error_types = _two_faces(fits, tested)
@@ -65,11 +72,20 @@ def find_slices(
     return Findings(fits, len(family), slices, error_types, trials)
 
 
+def _tested_candidates(fit: Fit) -> list[SliceCandidate]:
+    """What is tested of a search; of the user's own slices all that can be, whatever search rows say of them."""
+    if fit.search.method == OwnSlices.name:
+        return [candidate for candidate in fit.candidates if can_test(fit.search.trial, candidate)]
+    return select_candidates(fit.search.trial, fit.candidates)
+
+
 def _in_order(results: Sequence[tuple[Search, SliceResult]]) -> list[Slice]:
     """Return slices by importance; those that hold mostly the same rows are merged into the first of them."""
     slices: list[Slice] = []
     for search, result in sorted(results, key=lambda pair: pair[1].priority):
-        twin = _twin(slices, search.task, result)
+        twin = None
+        if search.method != OwnSlices.name:  # what the user asked for is always told
+            twin = _twin(slices, search.task, result)
         if twin is None:
             slices.append(_slice(search, result))
         else:

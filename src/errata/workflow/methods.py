@@ -12,7 +12,10 @@ from ..slicers.options import SEED
 
 DEFAULT_METHODS = ("consensus",)  # what found most, with least else, in the benchmarks
 
+SLICER_PARTS = ("name", "fit", "membership", "reads", "to_state", "from_state")
+
 Options = Mapping[str, Mapping[str, Any]]  # method -> {option: value}
+Method = str | Slicer  # a name, or a slicer that the user built
 
 
 def check_methods(methods: Sequence[str], options: Options, seed: int = 0, within: str = "auto") -> None:
@@ -23,28 +26,58 @@ def check_methods(methods: Sequence[str], options: Options, seed: int = 0, withi
     build_slicers(methods, options, seed, within)
 
 
-def build_slicers(methods: Sequence[str], options: Options, seed: int, within: str) -> dict[str, Slicer]:
-    """Return a slicer, not fitted yet, for each method."""
+def build_slicers(methods: Sequence[Method], options: Options, seed: int, within: str) -> dict[str, Slicer]:
+    """Return a slicer, not fitted yet, for each method; one that the user built is taken as it is."""
     _check_names(methods, options, seed)
     slicers = {}
     for method in methods:
-        own = options_of(method, options)
-        slicers[method] = search_within(make(method, seed=seed, options=own), within, own)
+        if isinstance(method, str):
+            own = options_of(method, options)
+            slicers[method] = search_within(make(method, seed=seed, options=own), within, own)
+        else:
+            slicers[method.name] = search_within(method, within, {})
     return slicers
 
 
-def _check_names(methods: Sequence[str], options: Options, seed: int) -> None:
+def method_names(methods: Sequence[Method]) -> list[str]:
+    """Return the name of each method; a slicer that the user built says its own."""
+    names = []
+    for method in methods:
+        if isinstance(method, str):
+            names.append(method)
+            continue
+        _check_slicer(method)
+        names.append(method.name)
+    return names
+
+
+def _check_slicer(method: Any) -> None:
+    """Refuse what is neither a name nor a slicer."""
+    if isinstance(method, type):
+        raise InputError(
+            f"`methods` takes names and slicers; got the class {method.__name__}; write {method.__name__}()"
+        )
+    lacking = [name for name in SLICER_PARTS if not hasattr(method, name)]
+    if lacking:
+        raise InputError(
+            f"`methods` takes names and slicers; {type(method).__name__} is no slicer: it has no `{lacking[0]}`; "
+            "derive it from errata.slicers.BaseSlicer"
+        )
+
+
+def _check_names(methods: Sequence[Method], options: Options, seed: int) -> None:
     """Refuse a list of methods that is none, options of others, and a seed that no method could take."""
     if isinstance(methods, str):
         raise InputError(f"`methods` must be a list of names; got the text {methods!r}; write [{methods!r}]")
     if not methods:
         raise InputError("`methods` is empty; name at least one, such as `spotlight`")
-    if len(set(methods)) != len(methods):
-        raise InputError(f"`methods` names a method twice: {', '.join(methods)}; name each once")
-    named = {method.partition(":")[0] for method in methods} | set(methods)
+    names = method_names(methods)
+    if len(set(names)) != len(names):
+        raise InputError(f"`methods` names a method twice: {', '.join(names)}; name each once")
+    named = {name.partition(":")[0] for name in names} | set(names)
     for method in options:
         if method not in named:
-            raise _option_of_another(method, methods)
+            raise _option_of_another(method, names)
     if isinstance(seed, int) and not SEED.allows(seed, {}):
         raise InputError(f"`seed` must be {SEED.words}; got {seed}")
 

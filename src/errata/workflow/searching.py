@@ -13,6 +13,7 @@ from ..core import Array, Evaluation, Progress
 from ..core.apply import scoped
 from ..core.confirm import Settings, SliceCandidate, SplitTask
 from ..core.error_types import OutcomeSlice
+from ..hypothesis import OwnSlices
 from ..slicers import Approximation, Slicer, knows_outcome
 
 MOST_UNLABELLED = 20_000  # held-out rows whose representations help a search: more take memory and say no more
@@ -49,6 +50,8 @@ def list_searches(
             trials.append(SplitTask(view, ~discover, settings))
         for reverse, trial in enumerate(trials):
             for method, slicer in slicers.items():
+                if reverse and method == OwnSlices.name:  # nothing was searched: there is no other half to test it on
+                    continue
                 key = method.replace(":", "-")
                 if task:
                     key += f"-task{t}"

@@ -1,0 +1,81 @@
+"""`errata test`: hypotheses of one's own, tested on the held-out rows of a saved audit."""
+
+from __future__ import annotations
+
+import json
+from contextlib import AbstractContextManager, nullcontext
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..core import Audit
+from .common import Dir
+
+
+def run_tests(
+    folder: Dir,
+    hypotheses: Annotated[
+        list[str], typer.Argument(metavar="HYPOTHESIS...", help="Such as “age < 5 and site = a”, or words.")
+    ],
+    task: Annotated[str, typer.Option(help="The label, in a multi-label audit.")] = "",
+    database: Annotated[
+        str | None, typer.Option(metavar="URL", help="Database of the records. Default: a file in DIR.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Test whether rows that match are worse than the others, on held-out rows; every one counts against the others."""
+    from .. import hypothesis
+    from ..workflow import load
+
+    audit = load(folder)
+    view = dict(audit.evaluation.tasks()).get(task, audit.evaluation)
+    texts = list(dict.fromkeys(hypothesis.parse(text, view).text for text in hypotheses))
+    with _records(audit, folder, database) as records:
+        earlier = set() if records is None else {record.text for record in records.hypotheses(None)}
+        number = len(earlier | set(texts))
+        results = [hypothesis.run_test(audit, text, hypotheses=number, task=task) for text in texts]
+        if records is not None:
+            for result in results:
+                if result.text not in earlier and result.errors is not None:
+                    records.add_hypothesis(_line(result))
+    if as_json:
+        typer.echo(json.dumps([result.to_json() for result in results], indent=1))
+        return
+    for result in results:
+        typer.echo(f"{result.text}: {result.verdict}\n  {result.sentence}")
+    if number > 1:
+        typer.echo(f"Judged as {number:,} hypotheses on the same held-out rows.")
+
+
+def _records(audit: Audit, folder: Path, database: str | None) -> AbstractContextManager[Any]:
+    """Return what people recorded of the audit, so that hypotheses of the app count too; none without a database."""
+    if find_spec("sqlalchemy") is None:
+        return nullcontext()
+    from .serve import records_of_audit
+
+    records: AbstractContextManager[Any] = records_of_audit(audit, folder, database)
+    return records
+
+
+def _line(result: Any) -> Any:
+    from ..hypothesis import WordQuery
+    from ..people.entries import Hypothesis
+
+    rest_errors = 0
+    if result.rest_rate is not None:
+        rest_errors = round(result.rest_rate * result.rest_n)
+    kind: Any = "condition"
+    if isinstance(result.condition.meaning, WordQuery):
+        kind = "words"
+    return Hypothesis(
+        text=result.text,
+        kind=kind,
+        person="command",
+        slice=None,
+        n=result.n,
+        errors=result.errors,
+        rest_n=result.rest_n,
+        rest_errors=rest_errors,
+    )
