@@ -36,6 +36,7 @@ ROOMS = {
     "train": "Small training loops.",
     "store": "An Audit as a folder.",
     "report": "An Audit as pages.",
+    "notebook": "An Audit as frames, plots and the cell of a notebook.",
     "app": "Those pages served.",
     "bench": "Benchmarks of the methods.",
     "core": "The types that all of these share.",
@@ -566,7 +567,9 @@ def audit_json() -> str:
 
     settings = {name: words for name, (_, words) in fields_of(Settings).items()}
     overall = fields_of(Overall)
-    slice_ = {name: words for name, (_, words) in fields_of(Slice).items() if name != "weights"} | SLICE
+    slice_ = {
+        name: words for name, (_, words) in fields_of(Slice).items() if name not in ("weights", "audited")
+    } | SLICE
     lines = ["# audit.json", "", NOTE, ""]
     lines += [
         "What an audit found, as plain JSON; `Audit.to_json()` in Python. Keys are added in later versions, none is "

@@ -34,6 +34,7 @@ ARROWS = {  # beside `core`, which everyone may import
     "fix": {"train", "explain"},
     "people": {"store"},
     "report": {"hypothesis", "explain"},
+    "notebook": {"report"},
     "app": {"store", "report", "people", "hypothesis"},
     # A vertical room: it stands on the horizontal ones, and none of them knows it.
     "defuse": {"inputs", "tensors", "train", "store", "explain", "people", "report", "app"},

@@ -27,7 +27,7 @@ sys.meta_path.insert(0, Hidden())
 """
 OPTIONAL = (
     "torch", "torchvision", "polars", "transformers", "diffusers", "open_clip", "timm", "ray", "starlette", "fastapi",
-    "sqlalchemy", "psycopg", "uvicorn",
+    "sqlalchemy", "psycopg", "uvicorn", "matplotlib",
 )  # fmt: skip
 
 
@@ -196,3 +196,24 @@ assert "plotly" not in sys.modules
 """
     done = python(program, tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+PLOTTING = """
+import errata
+data = errata.collect("x.npz")
+audit = errata.audit(data, methods=["gmm"])
+audit.to_frame()
+audit._repr_html_()
+try:
+    audit.plot()
+except errata.ErrataError as error:
+    sys.stdout.write(f"{error}\\n")
+"""
+
+
+def test_a_plot_without_matplotlib_names_the_cure(folder: Path) -> None:
+    done = python(PLOTTING, folder, OPTIONAL)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 1
+    assert "`matplotlib.pyplot`" in done.stdout
+    assert "pip install 'errata[plot]'" in done.stdout

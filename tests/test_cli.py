@@ -486,9 +486,11 @@ def _same_weights(audit: Path, applied: Path) -> None:
     saved, again = pq.read_table(audit / "memberships.parquet"), pq.read_table(applied)
     able = [found["id"] for found in facts(audit)["slices"] if found["column"] >= 0]
     assert able
-    assert again.column_names == ["id", *able]
+    assert again.column_names == ["id", *(column for name in able for column in (name, f"{name}:in"))]
     assert again.column("id").equals(saved.column("id"))
+    members = {found["id"]: found["discover"]["n"] + found["confirm"]["n"] for found in facts(audit)["slices"]}
     for name in able:
+        assert int(again.column(f"{name}:in").to_numpy().sum()) == members[name]
         assert again.column(name).to_numpy().tobytes() == saved.column(name).to_numpy().tobytes()
 
 

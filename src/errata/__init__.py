@@ -12,6 +12,7 @@ from .core.confirm import Settings
 from .fix import correct, hold_out, plan_prompts, plan_selection, plan_weights, recheck
 from .hypothesis import run_test as test
 from .inputs import collect
+from .notebook import audit_frame as _  # noqa: F401  # registers the frames, plots and cells of core types
 from .version import __version__ as __version__
 from .workflow import apply, audit, load, save
 
@@ -25,6 +26,7 @@ ROOMS = (
     "fix",
     "hypothesis",
     "inputs",
+    "notebook",
     "people",
     "report",
     "slicers",

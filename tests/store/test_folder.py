@@ -173,6 +173,9 @@ def test_slices_come_back(kind: str, saved: Any) -> None:
         for name in (field.name for field in fields(before)):
             if name == "rule":
                 assert plain(before.rule) == plain(after.rule)
+            elif name == "audited":
+                assert before.ids.tolist() == after.ids.tolist()
+                assert before.rows("held-out").tolist() == after.rows("held-out").tolist()
             elif name != "weights":
                 assert getattr(before, name) == getattr(after, name), name
                 assert type(getattr(before, name)) is type(getattr(after, name)), name

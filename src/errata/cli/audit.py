@@ -158,8 +158,9 @@ def apply(
     saved = workflow.load(folder, methods=import_methods(plugin))
     rows = read(source)
     weights = workflow.apply(saved, rows)
+    thresholds = {slice_.id: slice_.threshold for slice_ in saved}
     with store.atomic_file(output) as partial:
-        pq.write_table(store.membership_table(rows.row_ids, weights), partial)
+        pq.write_table(store.membership_table(rows.row_ids, weights, thresholds), partial)
     slices = [slice_ for slice_ in saved.slices if slice_.id in weights]
     shares = {slice_.id: float((weights[slice_.id] >= slice_.threshold).mean()) for slice_ in slices}
     for slice_ in slices:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Literal, TypeVar
 
+import numpy as np
+
 from .blocks import Array
+from .brief import audit_in_brief, slice_in_brief
+from .errors import InputError, unknown
 from .evaluation import Evaluation
 from .record import Record
+from .views import view_of
 
 SCHEMA = "errata.audit/1"
 UNCONFIRMABLE = "unconfirmable"  # `reason` of what cannot be tested: the outcome itself defines it
 
 Verdict = Literal["confirmed", "not confirmed", "too few to tell"]
+RowKind = Literal["all", "search", "held-out"]
 
 
 @dataclass(frozen=True)
@@ -130,6 +136,22 @@ def of_kind(explanations: Iterable[Explanation], kind: type[E]) -> list[E]:
 
 
 @dataclass(frozen=True, eq=False)
+class AuditedRows:
+    """What a slice knows of the rows that its weights are of.
+
+    Attributes
+    ----------
+    ids : array
+        (n,) of the rows of the evaluation.
+    discover : array
+        (n,) bool: the search rows of the audit.
+    """
+
+    ids: Array
+    discover: Array
+
+
+@dataclass(frozen=True, eq=False)
 class Slice:
     """A group of rows found by one method, frozen: its rule, its numbers, its verdict.
 
@@ -176,13 +198,18 @@ class Slice:
         Of an approximation: the error types whose rows it tells before the outcome, by id.
     explanations : tuple of Explanation
         What its rows have in common.
+    audited : AuditedRows, optional
+        The rows that its weights are of; an Audit sets it.
 
     Examples
     --------
     >>> import errata, numpy as np
     >>> weights = np.array([0.9, 0.2, 0.7])
-    >>> errata.Slice("s1", "gmm", "small", "confirmed", 0.5, {}, weights).members.tolist()
-    [True, False, True]
+    >>> slice_ = errata.Slice("s1", "gmm", "small", "confirmed", 0.5, {}, weights)
+    >>> slice_
+    Slice: s1 small, confirmed
+    >>> slice_.members.tolist(), slice_.rows().tolist()
+    ([True, False, True], [0, 2])
     """
 
     id: str
@@ -208,6 +235,10 @@ class Slice:
     folded: int = 0
     error_types: tuple[str, ...] = ()
     explanations: tuple[Explanation, ...] = ()
+    audited: AuditedRows | None = None
+
+    def __repr__(self) -> str:
+        return f"Slice: {slice_in_brief(self)}"
 
     @property
     def members(self) -> Array:
@@ -215,13 +246,40 @@ class Slice:
         inside: Array = self.weights >= self.threshold
         return inside
 
+    def rows(self, which: RowKind = "all") -> Array:
+        """(m,) row numbers of its members.
+
+        Parameters
+        ----------
+        which : str
+            "all"; "held-out", the rows that its verdict and its numbers are from; or "search", on which it was found.
+        """
+        if which not in ("all", "search", "held-out"):
+            raise unknown("kind of rows", which, ("all", "search", "held-out"))
+        if which == "all":
+            return np.flatnonzero(self.members)
+        crossed = self.confirmed_on == "discover"  # the reverse half of a cross-fit
+        return np.flatnonzero(self.members & (self._audited.discover ^ crossed ^ (which == "held-out")))
+
+    @property
+    def ids(self) -> Array:
+        """(m,) ids of its members, of all rows."""
+        found: Array = self._audited.ids[self.members]
+        return found
+
+    @property
+    def _audited(self) -> AuditedRows:
+        if self.audited is None:
+            raise InputError(f"slice {self.id} is not part of an audit, which knows its rows; take it from one")
+        return self.audited
+
     def explanation(self, kind: type[E]) -> E | None:
         """The explanation of one class; None where the slice has none."""
         return next(iter(of_kind(self.explanations, kind)), None)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, without the weights."""
-        separate = {"weights", "explanations", "discover", "confirm"}
+        separate = {"weights", "explanations", "discover", "confirm", "audited"}
         facts = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in separate}
         facts["discover"] = asdict(self.discover) if self.discover else None
         facts["confirm"] = asdict(self.confirm) if self.confirm else None
@@ -381,6 +439,11 @@ class Audit:
     >>> audit = errata.audit(rows, methods=["gmm"])
     >>> len(audit.evaluation), int(audit.discover.sum())
     (600, 300)
+    >>> worst = audit["s1"]
+    >>> worst.verdict, len(worst.rows("held-out")) == worst.confirm.n
+    ('confirmed', True)
+    >>> [slice_.id for slice_ in audit] == audit.to_frame().index.tolist()
+    True
     """
 
     slices: tuple[Slice, ...]
@@ -392,6 +455,56 @@ class Audit:
     slicers: Mapping[str, Any] = field(default_factory=dict)
     explanations: tuple[Explanation, ...] = ()
     error_types: tuple[ErrorType, ...] = ()
+
+    def __post_init__(self) -> None:
+        rows = AuditedRows(self.evaluation.row_ids, self.discover)
+        object.__setattr__(self, "slices", tuple(_bound(slice_, rows) for slice_ in self.slices))
+
+    def __repr__(self) -> str:
+        return audit_in_brief(self)
+
+    def _repr_html_(self) -> str:
+        return str(view_of(self, "html"))
+
+    def __len__(self) -> int:
+        return len(self.slices)
+
+    def __iter__(self) -> Iterator[Slice]:
+        return iter(self.slices)
+
+    def __bool__(self) -> bool:  # that nothing was found is a result
+        return True
+
+    def __contains__(self, id: object) -> bool:
+        return any(id == slice_.id or id is slice_ for slice_ in self.slices)
+
+    def __getitem__(self, id: str) -> Slice:
+        found = {slice_.id: slice_ for slice_ in self.slices}
+        if id not in found:
+            raise unknown("slice", str(id), found)
+        return found[id]
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame, one row a slice: name, verdict, sizes, rates, gap and interval; the index has the ids."""
+        return view_of(self, "to_frame")
+
+    def plot(self, kind: str = "gaps", ax: Any = None) -> Any:
+        """Draw the slices with matplotlib, which `errata[plot]` installs.
+
+        Parameters
+        ----------
+        kind : str
+            "gaps", each slice's gap to the rest with its interval; or "sizes", the size of each slice against its rate
+            of bad outcomes.
+        ax : matplotlib Axes, optional
+            Where to draw. Default: a new figure.
+
+        Returns
+        -------
+        matplotlib Axes
+            With the drawing.
+        """
+        return view_of(self, "plot", kind, ax)
 
     @property
     def confirmed(self) -> tuple[Slice, ...]:
@@ -419,3 +532,10 @@ class Audit:
             "explanations": [{"kind": e.kind, **e.to_json()} for e in self.explanations],
             "null": None,
         }
+
+
+def _bound(slice_: Slice, rows: AuditedRows) -> Slice:
+    """The slice with these rows; itself where it holds them already."""
+    known = slice_.audited
+    same = known is not None and known.ids is rows.ids and known.discover is rows.discover
+    return slice_ if same else replace(slice_, audited=rows)

@@ -12,8 +12,10 @@ import numpy as np
 
 from . import validate
 from .blocks import Array, Matrix, blocks, take
+from .brief import evaluation_in_brief
 from .errors import InputError, MissingInput, unknown
 from .media import Media
+from .views import view_of
 
 INFLUENCE = "influence"  # the representation that holds influence embeddings
 
@@ -150,6 +152,13 @@ class Evaluation:
 
     def __len__(self) -> int:
         return len(self.row_ids)
+
+    def __repr__(self) -> str:
+        return evaluation_in_brief(self)
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame, one row an example: outcomes, then metadata; the index has the ids."""
+        return view_of(self, "to_frame")
 
     @property
     def row_ids(self) -> Array:

@@ -9,6 +9,7 @@ from ..core import Audit, ErrorType, Evaluation, HeldOutMeasure, Overall, Slice
 from ..core.audit import UNCONFIRMABLE
 from ..core.ownership import words as ownership_in_words
 from ..core.scope import scope_in_words
+from ..core.words import ERROR as ERROR
 from ..core.words import FEWEST_FOR_PERCENT, READS_OUTCOME
 from ..explain.captions import DirectionCaptions
 from ..explain.descriptions import DescriptionRow, Descriptions
@@ -18,7 +19,6 @@ from ..explain.tokens import Lengths
 from . import numbers
 
 MOST_LISTED = 5  # error types in one line
-ERROR = "error"  # `Overall.outcome` where an outcome is an error
 
 
 def verdict(slice_: Slice, outcome: str) -> str:

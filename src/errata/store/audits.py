@@ -83,9 +83,13 @@ def _memberships(audit: Audit) -> pa.Table:
     return pa.table({name: evaluations.to_arrow(values) for name, values in columns.items()})
 
 
-def membership_table(ids: Array, weights: Mapping[str, Array]) -> pa.Table:
-    """`id` and one column of weights a slice: what `errata apply` writes."""
-    return pa.table({"id": evaluations.to_arrow(ids), **weights})
+def membership_table(ids: Array, weights: Mapping[str, Array], thresholds: Mapping[str, float]) -> pa.Table:
+    """`id`, one column of weights a slice, and after each whether the row is a member: what `errata apply` writes."""
+    columns = {"id": evaluations.to_arrow(ids)}
+    for name, column in weights.items():
+        columns[name] = pa.array(column)
+        columns[f"{name}:in"] = pa.array(column >= thresholds[name])
+    return pa.table(columns)
 
 
 def _save_slicer(stem: Path, state: State) -> None:
