@@ -9,6 +9,7 @@ import pytest
 
 from errata import Evaluation, Settings, Source
 from errata.core.looks import EarlierLook, run_number
+from errata.slicers.gmm import Gmm
 from errata.workflow import audit_look
 
 rng = np.random.default_rng(0)
@@ -30,17 +31,9 @@ def rows(**changes):
     return Evaluation(**{**given, **changes})
 
 
-def look(evaluation=None, **changes):
-    given = {
-        "methods": ["gmm"],
-        "options": {"gmm": {"components": 5}},
-        "seed": 0,
-        "settings": Settings(),
-        "within": "auto",
-        "crossfit": False,
-        "train": None,
-    }
-    return audit_look(evaluation or rows(), **{**given, **changes})
+def look(evaluation=None, settings=None, train=None, slices=None, **changes):
+    search = {"methods": ["gmm"], "options": {"gmm": {"components": 5}}, "seed": 0, "within": "auto", "crossfit": False}
+    return audit_look(evaluation or rows(), settings or Settings(), {**search, **changes}, train=train, slices=slices)
 
 
 def test_order_width_and_run_are_the_same_look():
@@ -48,6 +41,8 @@ def test_order_width_and_run_are_the_same_look():
     assert look(rows().rows(order)) == look()
     assert look(rows(labels=LABELS.astype(np.int8), representations={"x": X.copy()})) == look()
     assert look(settings=Settings(run=7)) == look()
+    mask = np.arange(N) < 20
+    assert look(rows().rows(order), slices={"mine": mask[order]}) == look(slices={"mine": mask})
 
 
 def test_rows_on_disk_are_the_same_look(tmp_path):
@@ -67,6 +62,9 @@ OTHER = {
     "groups": {"evaluation": rows(groups=np.arange(N) // 2)},
     "ids": {"evaluation": rows(ids=np.arange(N) * 3 + 1)},
     "methods": {"methods": ["gmm", "spotlight"]},
+    "a method of one's own": {"methods": [Gmm(components=5)]},
+    "a condition": {"slices": {"mine": "age < 5"}},
+    "a mask": {"slices": {"mine": np.arange(N) < 20}},
     "an option": {"options": {"gmm": {"components": 6}}},
     "the seed": {"seed": 1},
     "alpha": {"settings": Settings(alpha=0.1)},
@@ -80,6 +78,12 @@ OTHER = {
 @pytest.mark.parametrize("change", OTHER)
 def test_what_could_change_a_verdict_is_another_look(change):
     assert look(**OTHER[change]) != look()
+
+
+def test_options_and_masks_of_ones_own_tell_looks_apart():
+    assert look(methods=[Gmm(components=5)]) != look(methods=[Gmm(components=6)])
+    assert look(slices={"mine": np.arange(N) < 20}) != look(slices={"mine": np.arange(N) < 21})
+    assert look(slices={"mine": "age < 5"}) != look(slices={"mine": "age < 6"})
 
 
 def test_dates_as_a_column_are_read():

@@ -64,55 +64,37 @@ def audit(
 
     store.check_output(output)
     captions = None if texts is None else read_texts(texts)
-    methods = [name for names in method for name in names.split(",") if name]
+    methods = [name for names in method for name in names.split(",") if name] or list(workflow.DEFAULT_METHODS)
+    options = read_options(methods, sets, representation)
     classes = import_methods(plugin)
-    if method:
-        # Before the file is read, which can take an hour.
-        _check_methods(methods, classes, read_options(methods, sets, representation), seed, within)
+    _check_methods(methods, classes, options, seed, within)  # before the file is read, which can take an hour
     own_slices = _read_slices(slices)
     evaluation = read(source, metadata=metadata, foreign=foreign)
-    methods = methods or list(workflow.DEFAULT_METHODS)
-<<<<<<< Updated upstream
-=======
-    options = read_options(methods, sets, representation)
-    runs = store.earlier_audits(evaluation.fingerprint, after, output)
->>>>>>> Stashed changes
     training_rows = None if train is None else read(train)
     settings = Settings(alpha=alpha, delta=delta, tolerance=tolerance)
     search: dict[str, Any] = {
-        "methods": methods,
-        "options": read_options(methods, sets, representation),
+        "methods": build_own(methods, classes, options, seed),
+        "options": without_own(options, classes),
         "seed": seed,
         "within": within,
         "crossfit": crossfit,
-        "train": training_rows,
     }
-    look = workflow.audit_look(evaluation, settings, **search)
+    look = workflow.audit_look(evaluation, settings, search, train=training_rows, slices=own_slices)
     run = run_number(look, store.earlier_looks(evaluation.fingerprint, after, output))
     with progress_bar() as progress:
         result = workflow.audit(
             evaluation,
-<<<<<<< Updated upstream
             settings=replace(settings, run=run),
             **search,
-=======
-            methods=build_own(methods, classes, options, seed),
-            options=without_own(options, classes),
-            seed=seed,
-            settings=Settings(alpha=alpha, delta=delta, tolerance=tolerance, run=1 + len(runs)),
-            within=within,
-            crossfit=crossfit,
             train=training_rows,
->>>>>>> Stashed changes
             texts=captions,
             slices=own_slices,
             map=draw_map,
             progress=progress,
         )
-    source_file = None
-    if reference:
-        source_file = {"path": str(source.absolute()), "metadata": metadata, "foreign": foreign}
-    write_audit(result, output, as_json=as_json, reference=source_file)
+    source_file = {"path": str(source.absolute()), "metadata": metadata, "foreign": foreign}
+    saved_reference = source_file if reference else None
+    write_audit(result, output, as_json=as_json, reference=saved_reference)
 
 
 def _check_methods(methods: Names, classes: list[Any], options: dict[str, Any], seed: int, within: str) -> None:

@@ -25,12 +25,8 @@ from ..slicers import Slicer, restore
 from ..slicers.gmm import Gmm
 from ..version import __version__
 from .findings import find_slices
-<<<<<<< Updated upstream
 from .looks import audit_look, options_as_json
-from .methods import DEFAULT_METHODS, Options, build_slicers
-=======
 from .methods import DEFAULT_METHODS, Method, Options, build_slicers, method_names
->>>>>>> Stashed changes
 from .searching import Fit
 
 FEWEST_ROWS = 20
@@ -109,17 +105,12 @@ def audit(
     _check_rows(evaluation, train, texts)
     if methods is None:
         methods = DEFAULT_METHODS
-<<<<<<< Updated upstream
-    built = build_slicers(methods, options, seed, within)
-    look = audit_look(
-        evaluation, settings, methods=methods, options=options, seed=seed, within=within, crossfit=crossfit, train=train
-    )
-=======
     names = method_names(methods)
     built: dict[str, Any] = {}
     if methods or slices is None:  # with slices of the user's own, nothing need be searched
         built |= build_slicers(methods, options, seed, within)
->>>>>>> Stashed changes
+    search = {"methods": methods, "options": options, "seed": seed, "within": within, "crossfit": crossfit}
+    look = audit_look(evaluation, settings, search, train=train, slices=slices)
     discover = discover_mask(evaluation, settings.share)
     _check_split(evaluation, discover)
     softness = _softness(evaluation, built)
@@ -148,9 +139,7 @@ def audit(
         error_types=findings.error_types,
     )
     result = _explain(plain, train, texts, seed)
-    if map:
-        result = add_map(result, seed=seed, progress=progress)
-    return result
+    return add_map(result, seed=seed, progress=progress) if map else result
 
 
 def _own_slices(slices: Mapping[str, Any], evaluation: Evaluation, discover: Array) -> OwnSlices:
