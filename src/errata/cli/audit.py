@@ -10,8 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from ..core import InputError
+from ..report.gates import audit_gate, shares_gate
 from ..report.progress_bars import progress_bar
 from .common import Dir, Names, Sets, read_options, write_audit
+from .gates import Junit, Summary, check_gate, finish
 from .plugins import Plugins, build_own, import_methods, without_own
 
 
@@ -55,6 +57,12 @@ def audit(
         bool, typer.Option("--map/--no-map", help="Draw a map of all rows, which takes a while.")
     ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print audit.json instead of the summary.")] = False,
+    fail_on: Annotated[
+        str | None,
+        typer.Option(metavar="confirmed|beyond", help="Exit 1 if a slice is confirmed, or nothing explains one."),
+    ] = None,
+    junit: Junit = None,
+    summary: Summary = None,
 ) -> None:
     """Find slices on half of the rows, confirm them on the other half, and write a report."""
     from .. import store, workflow
@@ -63,6 +71,7 @@ def audit(
     from ..inputs import read, read_texts
 
     store.check_output(output)
+    check_gate(fail_on, ("confirmed", "beyond"), junit, summary)
     captions = None if texts is None else read_texts(texts)
     methods = [name for names in method for name in names.split(",") if name] or list(workflow.DEFAULT_METHODS)
     options = read_options(methods, sets, representation)
@@ -95,6 +104,7 @@ def audit(
     source_file = {"path": str(source.absolute()), "metadata": metadata, "foreign": foreign}
     saved_reference = source_file if reference else None
     write_audit(result, output, as_json=as_json, reference=saved_reference)
+    finish(audit_gate(result, fail_on), junit, summary, quiet=as_json)
 
 
 def _check_methods(methods: Names, classes: list[Any], options: dict[str, Any], seed: int, within: str) -> None:
@@ -127,6 +137,8 @@ def apply(
         float | None, typer.Option(metavar="SHARE", help="Exit 1 if a confirmed slice holds more.")
     ] = None,
     plugin: Plugins = [],
+    junit: Junit = None,
+    summary: Summary = None,
 ) -> None:
     """Find the members of saved slices among new rows."""
     import pyarrow.parquet as pq
@@ -136,6 +148,7 @@ def apply(
 
     if fail_on is not None and not 0 <= fail_on <= 1:
         raise InputError(f"`--fail-on` must be a share of the rows between 0 and 1; got {fail_on}")
+    check_gate(None, (), junit, summary)
     store.check_parquet_output(output)
     saved = workflow.load(folder, methods=import_methods(plugin))
     rows = read(source)
@@ -152,12 +165,7 @@ def apply(
             missing = " and ".join(f"{key}s" for key in slice_.rule["scope"])
             typer.echo(f"{slice_.id} {slice_.name}: not placed, since these rows have no {missing}")
     typer.echo(str(output))
-    if fail_on is None:
-        return
-    over = [slice_.id for slice_ in saved.confirmed if shares.get(slice_.id, 0) > fail_on]
-    if over:
-        typer.echo(f"Gate fails: {', '.join(over)} hold more than {fail_on:.2%} of the rows.")
-        raise typer.Exit(1)
+    finish(shares_gate(saved.slices, shares, len(rows), fail_on), junit, summary)
 
 
 def methods(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:

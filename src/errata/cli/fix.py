@@ -13,7 +13,9 @@ from rich.console import Console
 
 from ..core import Evaluation
 from ..fix import PlanFunction
+from ..report.gates import comparison_gate
 from .common import Dir, Names
+from .gates import Junit, Summary, check_gate, finish
 
 Output = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The .parquet to write.")]
 Slices = Annotated[Names, typer.Option("--slice", metavar="ID", help="A slice; repeat. Default: the confirmed ones.")]
@@ -98,6 +100,9 @@ def recheck(
     slices: Slices = [],
     alpha: Annotated[float, typer.Option(help="Chance that any interval misses, on each side.")] = 0.05,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
+    fail_on: Annotated[str | None, typer.Option(metavar="worse", help="Exit 1 if any group of rows got worse.")] = None,
+    junit: Junit = None,
+    summary: Summary = None,
 ) -> None:
     """Compare two models in the slices of an audit, on rows that were not audited."""
     from .. import fix, report, store, workflow
@@ -105,6 +110,7 @@ def recheck(
 
     if output is not None:
         store.check_output(output)
+    check_gate(fail_on, ("worse",), junit, summary)
     audit = workflow.load(folder)
     comparison = fix.recheck(audit, read(before), read(after), slices=slices or None, alpha=alpha)
     text = json.dumps(comparison.to_json(), indent=1)
@@ -115,3 +121,4 @@ def recheck(
         typer.echo(text)
     else:
         Console(highlight=False).print(report.comparison_table(comparison))
+    finish(comparison_gate(comparison, "recheck", fail_on), junit, summary, quiet=as_json)

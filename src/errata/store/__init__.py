@@ -1,6 +1,6 @@
 """Audits and plans as plain files: JSON, parquet, safetensors. Never pickle."""
 
-from .atomic import atomic_file, atomic_folder, check_output, check_parquet_output
+from .atomic import atomic_file, atomic_folder, check_output, check_parquet_output, check_replaceable
 from .audits import earlier_looks, load, membership_table, save
 from .plans import load_plan, save_plan
 
@@ -9,6 +9,7 @@ __all__ = [
     "atomic_folder",
     "check_output",
     "check_parquet_output",
+    "check_replaceable",
     "earlier_looks",
     "load",
     "load_plan",

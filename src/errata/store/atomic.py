@@ -36,6 +36,16 @@ def check_parquet_output(path: str | Path) -> Path:
     return check_output(path)
 
 
+def check_replaceable(path: str | Path) -> Path:
+    """A file to write, or to write anew: a report of a build is made again and again."""
+    path = Path(path)
+    if path.is_dir():
+        raise InputError(f"`{path}` is a folder; name a file")
+    if path.is_file() and os.access(path.absolute().parent, os.W_OK):
+        return path
+    return check_output(path)
+
+
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
     """Write a file whole or not at all: yields another path beside it, which is renamed at the end.

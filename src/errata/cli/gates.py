@@ -1,0 +1,51 @@
+"""What the commands with a gate share: their options, the files for a build server, and the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..core.errors import unknown
+from ..report.gates import Gate
+
+Junit = Annotated[Path | None, typer.Option(metavar="FILE", help="JUnit XML to write, one test case a slice.")]
+Summary = Annotated[Path | None, typer.Option(metavar="FILE.md", help="Markdown to write, for a pull request.")]
+
+
+def check_gate(fail_on: str | None, choices: Sequence[str], junit: Path | None, summary: Path | None) -> None:
+    """Refuse, before any work, what the gate cannot fail on and files that cannot be written."""
+    from ..store import check_replaceable
+
+    if fail_on is not None and fail_on not in choices:
+        raise unknown("`--fail-on`", fail_on, choices)
+    for path in (junit, summary):
+        if path is not None:
+            check_replaceable(path)
+
+
+def finish(gate: Gate, junit: Path | None, summary: Path | None, *, quiet: bool = False) -> None:
+    """Write the files, print whether the gate passed, and exit with 1 where it did not.
+
+    Parameters
+    ----------
+    gate
+        What was checked.
+    junit, summary
+        Files to write, or to replace; written whether the gate passes or not.
+    quiet
+        Print on standard error: standard output is for a program.
+    """
+    from ..report.gate_files import to_junit, to_markdown
+    from ..store import atomic_file
+
+    for path, text in ((junit, to_junit), (summary, to_markdown)):
+        if path is not None:
+            with atomic_file(path) as partial:
+                partial.write_text(text(gate), encoding="utf-8")
+    if gate.sentence:
+        typer.echo(gate.sentence, err=quiet)
+    if gate.failed:
+        raise typer.Exit(1)

@@ -1,0 +1,125 @@
+"""Commands as gates of a build: exit codes, and files that are written whether the gate passes or not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from support.command import run
+
+N = 1000
+
+
+def model(place: Path, hard: float, first_id: int = 0, n: int = N, seed: int = 0, corner: float = 1.0) -> Path:
+    """Outcomes of a model that errs at the rate `hard` where x > corner; the rows depend on `first_id` alone."""
+    rng = np.random.default_rng(first_id)
+    x = rng.normal(size=(n, 3))
+    labels = rng.integers(0, 2, n)
+    wrong = np.random.default_rng([first_id, seed]).random(n) < np.where(x[:, 0] > corner, hard, 0.05)
+    np.savez(place, embedding=x, labels=labels, predictions=labels ^ wrong, ids=np.arange(n) + first_id)
+    return place
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rows of two models, one with a hard corner, and the audits of both."""
+    place = tmp_path_factory.mktemp("gates")
+    for name, hard in (("hard", 0.8), ("even", 0.05)):
+        model(place / f"{name}.npz", hard)
+        model(place / f"{name}-new.npz", hard, first_id=5000)
+    words = ["--method", "gmm", "--no-map"]
+    assert run("audit", place / "hard.npz", "-o", place / "hard", *words).code == 0
+    return place
+
+
+def cases(path: Path) -> dict[str, str]:
+    """Test case -> "failure", "skipped" or "system-out"."""
+    root = ElementTree.parse(path).getroot()
+    return {str(case.get("name")): case[0].tag for case in root.iter("testcase")}
+
+
+def audit_words(place: Path, name: str, folder: Path) -> list[object]:
+    files = ["--junit", folder / "out" / "junit.xml", "--summary", folder / "out" / "summary.md"]
+    return ["audit", place / f"{name}.npz", "-o", folder / name, "--method", "gmm", "--no-map", *files]
+
+
+@pytest.mark.parametrize("fail_on", ["confirmed", "beyond"])
+def test_an_audit_fails_on_a_confirmed_slice_and_is_written(place: Path, tmp_path: Path, fail_on: str) -> None:
+    done = run(*audit_words(place, "hard", tmp_path), "--fail-on", fail_on)
+    assert (done.code, done.err) == (1, "")
+    assert done.out.splitlines()[-1].startswith("Gate fails, since a slice is confirmed")
+    assert (tmp_path / "hard" / "report.html").is_file()
+    assert "failure" in cases(tmp_path / "out" / "junit.xml").values()
+    assert "Gate fails" in (tmp_path / "out" / "summary.md").read_text()
+
+
+def test_an_audit_passes_where_nothing_is_confirmed(place: Path, tmp_path: Path) -> None:
+    done = run(*audit_words(place, "even", tmp_path), "--fail-on", "confirmed")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[-1] == "Gate passes: it fails where a slice is confirmed."
+    assert "failure" not in cases(tmp_path / "out" / "junit.xml").values()
+
+
+def test_without_a_gate_nothing_fails(place: Path, tmp_path: Path) -> None:
+    done = run(*audit_words(place, "hard", tmp_path))
+    assert done.code == 0
+    assert "Gate" not in done.out
+    assert "failure" not in cases(tmp_path / "out" / "junit.xml").values()
+
+
+def test_standard_output_stays_json(place: Path, tmp_path: Path) -> None:
+    done = run(*audit_words(place, "hard", tmp_path), "--fail-on", "confirmed", "--json")
+    assert done.code == 1
+    assert json.loads(done.out)["slices"]
+    assert done.err.startswith("Gate fails")
+
+
+def test_reports_are_replaced(place: Path, tmp_path: Path) -> None:
+    """A build runs again and again in one workspace, and its reports lie where they lay."""
+    words = ["apply", place / "hard", place / "hard-new.npz", "--junit", tmp_path / "junit.xml", "--fail-on"]
+    assert run(*words, "0.01", "-o", tmp_path / "a.parquet").code == 1
+    assert "failure" in cases(tmp_path / "junit.xml").values()
+    assert run(*words, "1", "-o", tmp_path / "b.parquet").code == 0
+    assert "failure" not in cases(tmp_path / "junit.xml").values()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.parquet", "b.parquet", "junit.xml"]
+
+
+def test_recheck_fails_where_the_other_model_is_worse(place: Path, tmp_path: Path) -> None:
+    words = ["--fail-on", "worse", "--junit", tmp_path / "junit.xml", "--summary", tmp_path / "summary.md"]
+    model(tmp_path / "worse.npz", 1.0, first_id=5000, corner=0.5)
+    done = run("recheck", place / "hard", place / "hard-new.npz", tmp_path / "worse.npz", *words)
+    assert done.code == 1
+    assert "Gate fails, since the second model is worse: all rows" in done.out
+    assert cases(tmp_path / "junit.xml")["all rows"] == "failure"
+    assert "❌" in (tmp_path / "summary.md").read_text()
+    done = run("recheck", place / "hard", place / "hard-new.npz", place / "even-new.npz", *words)
+    assert done.code == 0
+    assert done.out.splitlines()[-1] == "Gate passes: it fails where the second model is worse."
+    assert "failure" not in cases(tmp_path / "junit.xml").values()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["audit", "{}/hard.npz", "-o", "{}/new", "--fail-on", "confirm"], "confirm"),
+        (["audit", "{}/hard.npz", "-o", "{}/new", "--junit", "{}"], "is a folder; name a file"),
+        (["recheck", "{}/hard", "{}/hard-new.npz", "{}/even-new.npz", "--fail-on", "better"], "better"),
+        (["apply", "{}/hard", "{}/hard-new.npz", "-o", "{}/n.parquet", "--fail-on", "2"], "between 0 and 1"),
+        (
+            ["apply", "{}/hard", "{}/hard-new.npz", "-o", "{}/n.parquet", "--summary", "{}/hard.npz/y.md"],
+            "cannot be written",
+        ),
+    ],
+)
+def test_bad_input_is_one_sentence_and_nothing_is_written(place: Path, words: list[str], sentence: str) -> None:
+    before = sorted(place.rglob("*"))
+    done = run(*(word.replace("{}", str(place)) for word in words))
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("errata: ")
+    assert done.err.count("\n") == 1
+    assert sentence in done.err
+    assert sorted(place.rglob("*")) == before
