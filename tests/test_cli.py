@@ -556,3 +556,26 @@ def test_arrays_of_other_machines_are_read(tmp_path: Path, run: Run) -> None:
         assert run("audit", tmp_path / f"{name}.npz", "-o", tmp_path / name / "audit").code == 0
     first, second = files(tmp_path / "x" / "audit"), files(tmp_path / "y" / "audit")
     assert [name for name in first if first[name] != second[name]] == []
+
+
+# --- by ------------------------------------------------------------------------------------------------------
+
+
+def test_metrics_by_group(tmp_path: Path, run: Run) -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 300)
+    predictions = np.where(rng.random(300) < 0.2, 1 - labels, labels)
+    site = rng.choice(["a", "b"], 300)
+    columns = {"labels": labels, "predictions": predictions, "site": site}
+    pd.DataFrame(columns).to_csv(tmp_path / "x.csv", index=False)
+    done = run("by", tmp_path / "x.csv", "--column", "site", "--metric", "error,recall")
+    assert (done.code, done.err) == (0, "")
+    assert [line.split()[0] for line in done.out.splitlines()] == ["site", "a", "b", "all", "error:", "recall:"]
+    done = run("by", tmp_path / "x.csv", "--column", "site", "--json")
+    estimates = {(one["site"], one["metric"]): one for one in json.loads(done.out)["estimates"]}
+    wrong = labels != predictions
+    assert estimates["b", "error"]["value"] == pytest.approx(wrong[site == "b"].mean())
+    assert estimates["all", "recall"]["n"] == labels.sum()
+    done = run("by", tmp_path / "x.csv", "--column", "seit")
+    assert (done.code, done.out) == (2, "")
+    assert "did you mean `site`" in done.err

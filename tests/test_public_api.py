@@ -18,7 +18,7 @@ import errata
 
 PACKAGE = Path(errata.__file__).parent
 FUNCTIONS = (
-    "apply", "audit", "collect", "correct", "hold_out", "load", "plan_prompts", "plan_selection", "plan_weights",
+    "apply", "audit", "by", "collect", "correct", "hold_out", "load", "plan_prompts", "plan_selection", "plan_weights",
     "recheck", "save", "test",
 )  # fmt: skip
 CLASSES = (

@@ -9,6 +9,7 @@ from typing import Any
 
 from .core import Audit, Captions, Comparison, ErrataError, Evaluation, Plan, Slice, Source
 from .core.confirm import Settings
+from .core.metrics_by import by
 from .fix import correct, hold_out, plan_prompts, plan_selection, plan_weights, recheck
 from .hypothesis import run_test as test
 from .inputs import collect
@@ -47,6 +48,7 @@ __all__ = [
     "Source",
     "apply",
     "audit",
+    "by",
     "collect",
     "correct",
     "hold_out",

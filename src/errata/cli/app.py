@@ -16,7 +16,7 @@ import typer
 from ..core import ErrataError
 from ..defuse.command import defuse
 from ..version import __version__
-from . import audit, bench, demo, fix, hypotheses, serve
+from . import audit, bench, by, demo, fix, hypotheses, serve
 
 Command = Callable[..., None] | typer.Typer  # a command, or a group of commands
 
@@ -25,6 +25,7 @@ COMMANDS: dict[str, Command] = {
     "demo": demo.demo,
     "apply": audit.apply,
     "methods": audit.methods,
+    "by": by.measure_by,
     "test": hypotheses.run_tests,
     "recheck": fix.recheck,
     "serve": serve.serve,

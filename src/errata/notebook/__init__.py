@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..core.views import VIEWS
 from .cells import audit_cell
-from .frames import audit_frame, evaluation_frame
+from .frames import audit_frame, evaluation_frame, groups_frame
 from .plots import plot_audit, plot_gaps, plot_sizes
 
 VIEWS.update(
@@ -16,7 +16,8 @@ VIEWS.update(
         "Audit.plot": plot_audit,
         "Audit.to_frame": audit_frame,
         "Evaluation.to_frame": evaluation_frame,
+        "GroupMetrics.to_frame": groups_frame,
     }
 )
 
-__all__ = ["audit_cell", "audit_frame", "evaluation_frame", "plot_audit", "plot_gaps", "plot_sizes"]
+__all__ = ["audit_cell", "audit_frame", "evaluation_frame", "groups_frame", "plot_audit", "plot_gaps", "plot_sizes"]

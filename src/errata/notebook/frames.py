@@ -1,4 +1,4 @@
-"""An Audit and an Evaluation as pandas frames."""
+"""An Audit, an Evaluation and metrics by group as pandas frames."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core import Array, Audit, Evaluation, Slice
+from ..core.metrics_by import GroupMetrics
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,3 +112,16 @@ def _named(evaluation: Evaluation, name: str, values: Array) -> Mapping[str, Any
     if evaluation.task != "classification" or evaluation.class_names is None:
         return {name: values}
     return {name: np.array(evaluation.class_names, dtype=object)[values.astype(np.int64)]}
+
+
+def groups_frame(result: GroupMetrics) -> pd.DataFrame:
+    """One row a group and metric, then one a metric of all rows: how many rows it is defined on, value, low, high."""
+    import pandas as pd
+
+    lines = []
+    everything = ("all", *[""] * (len(result.columns) - 1))
+    for metric, estimates in result.by_group.items():
+        for group, one in zip((*result.groups, everything), (*estimates, result.overall[metric]), strict=True):
+            lines.append((*group, metric, one.n, one.value, one.low, one.high))
+    frame = pd.DataFrame(lines, columns=[*result.columns, "metric", "n", "value", "low", "high"])
+    return frame.set_index([*result.columns, "metric"])
