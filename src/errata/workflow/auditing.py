@@ -24,10 +24,9 @@ from ..report import to_html
 from ..slicers import Slicer, restore
 from ..slicers.gmm import Gmm
 from ..version import __version__
-from .findings import find_slices
+from .findings import Findings, find_slices
 from .looks import audit_look, options_as_json
 from .methods import DEFAULT_METHODS, Method, Options, build_slicers, method_names
-from .searching import Fit
 
 FEWEST_ROWS = 20
 
@@ -105,7 +104,6 @@ def audit(
     _check_rows(evaluation, train, texts)
     if methods is None:
         methods = DEFAULT_METHODS
-    names = method_names(methods)
     built: dict[str, Any] = {}
     if methods or slices is None:  # with slices of the user's own, nothing need be searched
         built |= build_slicers(methods, options, seed, within)
@@ -122,24 +120,30 @@ def audit(
     findings = find_slices(
         evaluation, built, discover, settings, crossfit=crossfit, train=train, seed=seed, progress=progress
     )
-    plain = Audit(
+    record = {
+        **search,
+        **_settings_record(settings, method_names(methods), options, train, findings),
+        "look": look,
+        "softness": softness,
+        "ownership": ownership,
+    }
+    plain = _unexplained(findings, evaluation, discover, record)
+    result = _explain(plain, train, texts, seed)
+    return add_map(result, seed=seed, progress=progress) if map else result
+
+
+def _unexplained(findings: Findings, evaluation: Evaluation, discover: Array, settings: Mapping[str, Any]) -> Audit:
+    """Return what was found as an audit, without names and explanations."""
+    return Audit(
         slices=findings.slices,
         evaluation=evaluation,
         discover=discover,
         overall=tuple((task, trial.overall()) for task, trial in findings.trials.items()),
-        settings={
-            **_settings_record(settings, names, options, seed, crossfit, findings.tested, train, findings.fits),
-            "within": within,
-            "look": look,
-            "softness": softness,
-            "ownership": ownership,
-        },
+        settings=settings,
         silence=_silence(findings.trials, findings.tested),
         slicers={key: slicer for fit in findings.fits for key, slicer in fit.slicers.items()},
         error_types=findings.error_types,
     )
-    result = _explain(plain, train, texts, seed)
-    return add_map(result, seed=seed, progress=progress) if map else result
 
 
 def _own_slices(slices: Mapping[str, Any], evaluation: Evaluation, discover: Array) -> OwnSlices:
@@ -255,26 +259,17 @@ def _softness(evaluation: Evaluation, slicers: Mapping[str, Slicer]) -> float | 
 
 
 def _settings_record(
-    settings: Settings,
-    methods: Sequence[str],
-    options: Options,
-    seed: int,
-    crossfit: bool,
-    family: int,
-    train: Evaluation | None,
-    fits: Sequence[Fit],
+    settings: Settings, methods: Sequence[str], options: Options, train: Evaluation | None, findings: Findings
 ) -> dict[str, Any]:
-    notes = [note for fit in fits for note in getattr(fit.search.slicer, "notes", ())]
+    notes = [note for fit in findings.fits for note in getattr(fit.search.slicer, "notes", ())]
     trained_on_these_rows = "not known" if train is None else "no"
     return {
         "version": __version__,
         "methods": list(methods),
         "options": options_as_json(options),
-        "seed": seed,
         **asdict(settings),
         "level": settings.level,
-        "crossfit": crossfit,
-        "tested": family,
+        "tested": findings.tested,
         "notes": list(dict.fromkeys(notes)),
         "trained_on_these_rows": trained_on_these_rows,
     }
