@@ -173,7 +173,7 @@ MEANINGS = {
     "ValueRow.found": "The same shares on the search rows.",
 }
 RULE = {
-    "kind": "`ball`, `component`, `direction`, `path`, `cell`, `loss`, `ids`; `approximation`.",
+    "kind": "`ball`, `component`, `direction`, `path`, `cell`, `loss`, `ids`, `conditions`; `approximation`.",
     "of": "Of an approximation: the rule that it takes the place of.",
     "learner": "Of an approximation: `vote`, `vote within the prediction` or `regression`.",
     "match": "Of an approximation: F1 of its search rows with those of the slice, none judged by itself.",
@@ -201,7 +201,9 @@ RULE = {
     "strength": "directions: balanced accuracy out of fold; null where it cannot be measured.",
     "null": "directions: `mean` and `spread` of the strength over `shuffles` of the outcome, `z`, `p_value`.",
     "note": "directions: why there is no strength.",
-    "conditions": "barlow: the path, a list of `feature`, `op` and `value`.",
+    "conditions": "barlow: the path, a list of `feature`, `op` and `value`. rules: a row meets all of them; each "
+    "has its `column`, `low` (inclusive) and `high` (exclusive) or `values` and `negated`, and `missing`: whether a "
+    "missing value meets it.",
     "names": "barlow: the features of the path in words.",
     "leaves": "barlow: the paths to all leaves of its tree.",
     "nodes": "barlow: the whole tree; of each node `feature`, `cut`, `left`, `right`.",

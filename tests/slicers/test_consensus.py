@@ -12,8 +12,8 @@ import errata
 from errata.core import Source
 from errata.core.evidence import log_evidence
 from errata.slicers import make, restore
+from errata.slicers.choice import Candidate, choose
 from errata.slicers.consensus import balls, blind, risk, tree
-from errata.slicers.consensus.choice import Candidate, choose
 from errata.slicers.consensus.space import fit_axes, nearest
 
 

@@ -32,6 +32,11 @@ def evaluation(seed: int = 0, n: int = N) -> Evaluation:
     return built(labels, probs, X, ids=rng.permutation(n))
 
 
+def columns_of(X) -> dict:
+    """Metadata from which the same groups can be told: a number, and a text that is missing in some rows."""
+    return {"first": X[:, 0], "side": np.where(X[:, 1] > 0, "right", np.where(X[:, 2] > 1, "", "left"))}
+
+
 def built(labels, probs, X, ids=None) -> Evaluation:
     """With the gradients of a last layer that has one output as its influence embeddings."""
     residual = 1 - probs[np.arange(len(X)), labels]
@@ -40,6 +45,7 @@ def built(labels, probs, X, ids=None) -> Evaluation:
         probs=probs,
         representations={"embedding": X, "influence": X * residual[:, None]},
         sources={"influence": Source(reads=frozenset({"label"}))},
+        metadata=columns_of(X),
         ids=ids,
     )
 
@@ -130,7 +136,7 @@ def test_says_by_name_what_is_missing(method):
     cls = registry()[method.partition(":")[0]]
     for needed in cls.needs:
         ev = evaluation()
-        object.__setattr__(ev, needed, {} if needed == "representations" else None)
+        object.__setattr__(ev, needed, {} if needed in ("representations", "metadata") else None)
         with pytest.raises(MissingInput, match=f"{cls.name}.*{needed}"):
             make(method).fit(ev)
 
@@ -149,7 +155,7 @@ def test_unlabelled_rows_are_enough_where_nothing_of_the_outcome_is_read(method)
     if slicer.reads:
         pytest.skip("reads the outcome; an approximation is applied instead")
     ev = evaluation(4)
-    bare = Evaluation(representations=ev.representations)
+    bare = Evaluation(representations=ev.representations, metadata=ev.metadata)
     np.testing.assert_array_equal(slicer.membership(bare), slicer.membership(ev))
 
 

@@ -25,7 +25,8 @@ def hard_rows(classes: int = 3, n: int = N, seed: int = 0) -> Evaluation:
     labels = rng.integers(0, classes, n)
     wrong = rng.random(n) < np.where(cluster == 0, 0.7, 0.1)
     predictions = np.where(wrong, (labels + 1) % classes, labels)
-    return Evaluation(labels=labels, predictions=predictions, representations={"e": X})
+    columns = {"cluster": np.array(list("abcde"))[cluster], "x": X[:, 0]}
+    return Evaluation(labels=labels, predictions=predictions, representations={"e": X}, metadata=columns)
 
 
 def every_method() -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -76,6 +77,7 @@ def test_what_is_saved_is_what_was_fitted(method: str, scoping: str) -> None:
 
 def test_every_method_can_be_asked_or_says_why_not(tmp_path) -> None:
     rows = two_faced(400)
+    rows = replace(rows, metadata={"x": rows.representations["x"][:, 0]})
     quick = {"directions": {"permutations": 2}}
     for name in registry():
         for scoping in ("none", "label", "prediction"):

@@ -48,7 +48,14 @@ def world_arrays(kind: str, n: int, seed: int) -> dict[str, Any]:
     else:
         wrong = rng.random(n) < _error_rates(kind, probs, predictions)
         labels = np.where(wrong, _another(rng, predictions), predictions)
-    return {"labels": labels, "probs": probs, "predictions": predictions, "representations": {"penultimate": X}}
+    columns = {"cluster": np.char.add("c", cluster.astype(str)), "first": X[:, 0], "second": X[:, 1].round(1)}
+    return {
+        "labels": labels,
+        "probs": probs,
+        "predictions": predictions,
+        "representations": {"penultimate": X},
+        "metadata": columns,
+    }
 
 
 def planted_world(n: int, share: float, gap: float, seed: int) -> tuple[Evaluation, Array]:

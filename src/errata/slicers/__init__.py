@@ -25,11 +25,13 @@ from .infembed.slicer import Infembed
 from .multiaccuracy import Multiaccuracy
 from .options import list_options
 from .planespot import Planespot
+from .rules.slicer import Rules
 from .spotlight.slicer import Spotlight
 from .within import Within, search_within
 
 METHODS = (
     Consensus,
+    Rules,
     Spotlight,
     Infembed,
     InfembedRule,

@@ -110,3 +110,10 @@ class Gaussians:
 def likeliest(posterior: Array) -> Array:
     """(n, g) 1 for the likeliest component of each row, 0 for the others."""
     return np.asarray((posterior.argmax(axis=1)[:, None] == np.arange(posterior.shape[1])).astype(np.float64))
+
+
+def pick(n: int, most: int, seed: int) -> Array:
+    """Positions of all n rows, or of a sample of them, ascending."""
+    if n <= most:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(seed).choice(n, most, replace=False))

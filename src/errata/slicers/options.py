@@ -252,6 +252,7 @@ NAMES = {
     str: "text",
     NoneType: "null",
     Mapping: "a mapping",
+    list: "a list",
 }
 
 

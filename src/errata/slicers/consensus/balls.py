@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core import Array
 from ...core.evidence import log_evidence
-from .space import pick
+from ..numerics import pick
 
 CENTRES = 300
 SCANNED = 8000  # search rows

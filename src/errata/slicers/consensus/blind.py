@@ -13,8 +13,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import NearestNeighbors
 
 from ...core import Array
-from ..numerics import unconverged
-from .space import pick
+from ..numerics import pick, unconverged
 
 NEIGHBOURS = 10
 VOTE = 0.5

@@ -11,8 +11,8 @@ from sklearn.linear_model import LogisticRegression
 
 from ...core import Array
 from ...core.evidence import log_evidence
-from ..numerics import unconverged
-from .space import nearest, pick
+from ..numerics import pick, unconverged
+from .space import nearest
 
 FOLDS = 5
 PENALTIES = (0.003, 0.03, 0.3)  # inverse strengths of the ridge that are tried

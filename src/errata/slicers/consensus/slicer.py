@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ...core import Array, Evaluation, State
 from ...core.blocks import blocks
-from ...core.confirm import LOSS_QUANTILE
-from ...core.scope import Scoping, can_place, rows_in_scope, scopes
+from ...core.scope import can_place, rows_in_scope
+from ..choice import Candidate, choose
 from ..contract import BaseSlicer, check_columns
+from ..numerics import pick
 from ..options import AT_LEAST_ONE
+from ..scopes import FEWEST_BAD, MOST_COMPARED, Scope, bad_rows, list_scopes, price_across_labels
 from . import blind
 from .balls import find_balls
 from .cells import NOWHERE, Cells
-from .choice import Candidate, choose
 from .risk import Risk, best_cut, cut_in_pieces, fit_risk
-from .space import Axes, fit_axes, nearest, pick
+from .space import Axes, fit_axes, nearest
 from .tree import grow_tree
 
-Scope = Literal["auto", "none", "prediction", "label"]
-ALL: tuple[Scoping, ...] = ("none", "prediction", "label")
 TREE_AXES = 32
 BLIND_AXES = 16
-MOST_COMPARED = 50_000  # search rows on which candidates are compared
 MOST_EXAMPLES = 6000  # rows that a blind region is saved by
 THRESHOLD = 0.5
 BLOCK_BYTES = 1 << 23  # of rows that are placed at once
-ACROSS_LABELS = 8.0  # price of a slice that mixes labels where it could be told within one
 GENERATORS = 4  # of `_generate`
-FEWEST = 8  # bad rows of a scope, for anything to be found
 
 
 class Consensus(BaseSlicer):
@@ -84,7 +80,7 @@ class Consensus(BaseSlicer):
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
         assert self.representation_ is not None
         self._own = evaluation.source(self.representation_).from_model
-        bad = _bad(evaluation)
+        bad = bad_rows(evaluation)
         X = self.matrix(evaluation)
         self.space_ = fit_axes(X, self.axes, self.seed)
         Z = self.space_.reduce(X)
@@ -92,15 +88,15 @@ class Consensus(BaseSlicer):
         compared = pick(len(bad), MOST_COMPARED, self.seed)
         parts: list[Cells] = []
         candidates: list[Candidate] = []
-        plans = list(self._scopes(evaluation))
+        plans = list(list_scopes(evaluation, self.scope))
         for done, scope in enumerate(plans):
             self.report_progress(self.name, done / len(plans))
             rows = np.flatnonzero(rows_in_scope(evaluation, scope))
             base = max(float(bad.mean()), float(bad[rows].mean()))
-            if bad[rows].sum() < FEWEST or bad[rows].all():
+            if bad[rows].sum() < FEWEST_BAD or bad[rows].all():
                 continue
             beside = None if scope else elsewhere
-            extra = self._price_of(scope, plans)
+            extra = 0.0 if self._own else price_across_labels(scope, plans)
             for cells, members, price, rank in _generate(scope, Z[rows], bad[rows], base, beside, self.seed):
                 owner = np.full(len(bad), NOWHERE)
                 owner[rows] = members
@@ -111,22 +107,6 @@ class Consensus(BaseSlicer):
                 parts.append(cells)
         told = self._choose(candidates, parts, bad[compared])
         self._keep(told, parts, GENERATORS * len(plans))
-
-    def _price_of(self, scope: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) -> float:
-        """What a slice of this scope must say beyond others: within a label it is easier to name and to fix."""
-        could_be_within = not self._own and any("label" in plan for plan in plans)
-        return ACROSS_LABELS * (could_be_within and "label" not in scope)
-
-    def _scopes(self, evaluation: Evaluation) -> Iterator[dict[str, Any]]:
-        """All rows, and the classes that can be searched by themselves."""
-        seen_all = False
-        for kind in ALL:
-            if self.scope not in ("auto", kind):
-                continue
-            for scope in scopes(evaluation, kind):
-                if scope or not seen_all:
-                    yield scope
-                seen_all = seen_all or not scope
 
     def _reduced_others(self) -> Array | None:
         """(n, q) the rows whose outcomes are not known here, in the shared space; None where there are none."""
@@ -237,14 +217,6 @@ class Consensus(BaseSlicer):
             parts.append(Cells.from_arrays(facts["generator"], facts["scope"], arrays))
         new.parts_ = tuple(parts)
         return new
-
-
-def _bad(evaluation: Evaluation) -> Array:
-    """(n,) bool: errors, or the highest losses where errors have no meaning."""
-    if evaluation.errors is not None:
-        return np.asarray(evaluation.errors, dtype=bool)
-    assert evaluation.losses is not None
-    return np.asarray(evaluation.losses > np.quantile(evaluation.losses, LOSS_QUANTILE))
 
 
 Found = tuple[Cells, Array, float, int]  # cells, (m,) the slice of each search row, price and rank of a slice

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core import Array
 from ...core.blocks import blocks
-from ..numerics import principal_components
+from ..numerics import pick, principal_components
 
 MOST_FITTED = 10_000  # rows that axes are fitted to: more change nothing that could be seen
 MOST_COLUMNS = 1024  # beyond which axes are found by random projections
@@ -64,13 +64,6 @@ def fit_axes(X: Any, most: int, seed: int) -> Axes:
         axes = axes[:, ::-1][:, :most]
     spread = float(np.sqrt(np.square(sample @ axes).sum(axis=1).mean()))
     return Axes(centre.astype(np.float32), (axes / max(spread, 1e-12)).astype(np.float32))
-
-
-def pick(n: int, most: int, seed: int) -> Array:
-    """Positions of all n rows, or of a sample of them, ascending."""
-    if n <= most:
-        return np.arange(n)
-    return np.sort(np.random.default_rng(seed).choice(n, most, replace=False))
 
 
 def nearest(points: Array, centres: Array) -> Array:

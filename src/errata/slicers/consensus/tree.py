@@ -13,9 +13,9 @@ from sklearn.cluster import KMeans
 
 from ...core import Array
 from ...core.evidence import log_evidence
-from ..numerics import unconverged
+from ..numerics import pick, unconverged
 from .cells import NOWHERE
-from .space import nearest, pick
+from .space import nearest
 
 ROWS_PER_CELL = 8
 MOST_CELLS = 512

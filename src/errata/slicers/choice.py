@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...core import Array
-from ...core.evidence import log_evidence
-from ...core.membership import OVERLAP, jaccard
+from ..core import Array
+from ..core.evidence import log_evidence
+from ..core.membership import OVERLAP, jaccard
 
 ADDED = 0.5  # share of a slice's rows that no sharper slice has, for it to be told
 ALWAYS = 5  # slices that are told where there are any, so that small data is tested too

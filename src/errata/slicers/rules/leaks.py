@@ -1,0 +1,86 @@
+"""Columns that give the outcome away: a rule on them would say what everyone knows.
+
+A column may hold the outcome itself (`correct`, `loss`), or the label or the prediction, with which a scope makes the
+outcome. Each is measured: what half of the rows say of a bin must hold in the other half. And columns may tell the
+prediction together, as those that the model reads do; then a rule within a label knows the outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.stats import rankdata
+
+from ...core import Array, Evaluation
+from ...core.ownership import MOST_COLUMNS, MOST_ROWS, Ownership, own_columns
+from ...core.rules.literals import BINS, CodedColumn, coarsen
+from ..numerics import pick
+
+TOLD = 0.98  # area under the curve of the outcome by one column, from which it gives it away
+SAME = 0.9  # share of what guessing the most frequent class leaves open, that a column tells of a class
+FEWEST = 10  # bad rows of each half, for the outcome to be measured
+
+
+def find_leaks(columns: Sequence[CodedColumn], evaluation: Evaluation, bad: Array) -> dict[str, str]:
+    """Column -> what it gives away: "the outcome", "the label" or "the prediction".
+
+    Parameters
+    ----------
+    columns
+        Of the search rows.
+    evaluation
+        The search rows.
+    bad
+        (n,) bool: their outcomes.
+    """
+    found = {}
+    for column in columns:
+        if _area(column, bad) > TOLD:
+            found[column.name] = "the outcome"
+        elif evaluation.task == "classification":
+            for name, classes in (("label", evaluation.labels), ("prediction", evaluation.predictions)):
+                if column.name not in found and classes is not None and _skill(column, classes) > SAME:
+                    found[column.name] = f"the {name}"
+    return found
+
+
+def tell_prediction(columns: Sequence[CodedColumn], evaluation: Evaluation) -> Ownership:
+    """Whether all columns together contain the model's prediction. Parameters as of `find_leaks`."""
+    rows = pick(len(evaluation), MOST_ROWS, seed=0)
+    bins = int(np.clip(MOST_COLUMNS // max(len(columns), 1), 2, BINS))
+    parts = [np.zeros((len(rows), 0))]
+    for column in columns:
+        table = coarsen(column, bins)
+        parts.append(np.eye(int(table[-1]) + 1)[table[column.codes[rows]]])
+    return own_columns(evaluation.rows(rows), np.hstack(parts))
+
+
+def _area(column: CodedColumn, bad: Array) -> float:
+    """How well the rate of its bin in even rows ranks odd rows: 1 if all bad ones come first, .5 by chance."""
+    learned = slice(0, None, 2)
+    tested = bad[1::2]
+    positive = int(tested.sum())
+    if positive < FEWEST or len(tested) - positive < FEWEST:
+        return 0.5
+    sizes = np.bincount(column.codes[learned], minlength=column.size + 1)
+    wrong = np.bincount(column.codes[learned], weights=bad[learned], minlength=column.size + 1)
+    rates = (wrong + bad.mean()) / (sizes + 1)
+    ranks = rankdata(rates[column.codes[1::2]])
+    area = (ranks[tested].sum() - positive * (positive + 1) / 2) / (positive * (len(tested) - positive))
+    return float(area)
+
+
+def _skill(column: CodedColumn, classes: Array) -> float:
+    """Share of odd rows beyond the most frequent class that the commonest class of their bin in even rows tells."""
+    names, codes = np.unique(classes, return_inverse=True)
+    if len(names) < 2:
+        return 0.0
+    table = np.zeros((column.size + 1, len(names)))
+    np.add.at(table, (column.codes[::2], codes[::2]), 1)
+    tested = codes[1::2]
+    right = (table.argmax(axis=1)[column.codes[1::2]] == tested).mean()
+    easy = (tested == np.bincount(codes[::2]).argmax()).mean()
+    if easy >= 1:
+        return 0.0
+    return float((right - easy) / (1 - easy))
