@@ -55,12 +55,16 @@ class Candidate:
         evidence = float(log_evidence(rows.sum(), bad[rows].sum(), self.base))
         return max(evidence, 0.0) - self.price
 
+    def evidence(self, bad: Array) -> float:
+        """Evidence of all its rows, whatever it costs."""
+        return float(log_evidence(self.members.sum(), bad[self.members].sum(), self.base))
+
     def rate(self, bad: Array) -> float:
         """The share of bad ones among its rows, drawn to the base rate where there are few."""
         return float((bad[self.members].sum() + self.base) / (self.members.sum() + 1))
 
 
-def choose(candidates: Sequence[Candidate], bad: Array, most: int) -> list[Candidate]:
+def choose(candidates: Sequence[Candidate], bad: Array, most: int, after_price: bool = False) -> list[Candidate]:
     """The candidates that are told, those with most evidence first.
 
     Parameters
@@ -71,13 +75,16 @@ def choose(candidates: Sequence[Candidate], bad: Array, most: int) -> list[Candi
         (m,) bool: outcomes of the search rows.
     most
         How many are told at most.
+    after_price
+        Whether candidates whose evidence does not pay their price are ranked by what is left of it, where too few
+        others are told: prices differ much, so that evidence alone would prefer the dearest.
     """
     standing = [candidate for candidate in candidates if candidate.value(bad, candidate.members) > 0]
     standing.sort(key=lambda c: -c.value(bad, c.members))
     standing = standing[:CONSIDERED]
     apart = _grow([], [c for c in standing if c.rank == 0], bad, most)
     told = _grow(apart, [c for c in standing if c.rank > 0], bad, most)
-    told = _fill(told, candidates, bad, min(most, ALWAYS))
+    told = _fill(told, candidates, bad, min(most, ALWAYS), after_price)
     for candidate in told:
         copies = (c for c in standing if jaccard(candidate.members, c.members) >= OVERLAP)
         candidate.found_by = {candidate.part, *(c.part for c in copies)}
@@ -102,13 +109,15 @@ def _grow(fixed: list[Candidate], pool: Sequence[Candidate], bad: Array, most: i
     return told
 
 
-def _fill(told: list[Candidate], candidates: Sequence[Candidate], bad: Array, least: int) -> list[Candidate]:
+def _fill(
+    told: list[Candidate], candidates: Sequence[Candidate], bad: Array, least: int, after_price: bool
+) -> list[Candidate]:
     """Add the next best of new rows where few are told: held-out rows may say what too few search rows cannot."""
     told = list(told)
     taken = np.zeros(len(bad), dtype=bool)
     for c in told:
         taken |= c.members
-    ranked = sorted(candidates, key=lambda c: -float(log_evidence(c.members.sum(), bad[c.members].sum(), c.base)))
+    ranked = sorted(candidates, key=lambda c: -c.evidence(bad) + after_price * c.price)
     for c in ranked:
         if len(told) >= least:
             break

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..blocks import Array
-from .literals import BINS, KINDS, CodedColumn, log_choose
+from .literals import BINS, KINDS, CodedColumn, count_ranges, log_choose
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,9 @@ def _ranges(column: CodedColumn, n: Array, bad: Array) -> tuple[Options, Array]:
     bad_sums = np.concatenate([[0], np.cumsum(bad)])
     bins = min(size, BINS)
     one_sided = (start == 0) | (stop == size)
-    prices = np.full(len(start), np.log(KINDS * max(bins * (bins - 1) / 2, 1)))
+    held = np.concatenate([[0], np.cumsum(np.bincount(column.codes, minlength=size + 1))])
+    shares = (held[stop] - held[start]) / max(int(held[size]), 1)
+    prices = np.log(KINDS * count_ranges(shares, bins))
     prices[one_sided] = np.log(KINDS * 2 * max(bins - 1, 1))
     if column.values:
         prices[(stop == start + 1) & ~one_sided] = np.log(KINDS * size)

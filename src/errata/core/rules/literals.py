@@ -21,6 +21,7 @@ FINE = 254  # bins of a column at most; with that of missing values they fit int
 DISTINCT = 0.5  # share of rows with a text of their own from which a column is taken for an identifier
 BINS = 16  # coarse bins of a column at most
 KINDS = 4  # thresholds, ranges, values, groups
+WINDOWS = 8.0  # over the share of a narrow range: how many of its width there are to choose from
 
 Offer = Callable[[Array, float], None]  # takes a set of bins, and of how many of its kind it is one
 
@@ -266,7 +267,7 @@ def list_literals(column: CodedColumn, table: Array, n: Array, bad: Array, base:
     offer(whole, 1)
     offer(~whole, 1)
     if column.ordered:
-        _offer_ordered(offer, count, lean)
+        _offer_ordered(offer, n[:-1], lean)
     _offer_values(offer, column, table)
     if not column.ordered:
         _offer_groups(offer, n, bad, base)
@@ -274,7 +275,8 @@ def list_literals(column: CodedColumn, table: Array, n: Array, bad: Array, base:
     return Literals(masks, np.array([price for _, price in offered.values()]))
 
 
-def _offer_ordered(offer: Offer, count: int, lean: bool) -> None:
+def _offer_ordered(offer: Offer, n: Array, lean: bool) -> None:
+    count = len(n)
     for start in range(count):
         for stop in range(start + 1, count + 1):
             mask = np.zeros(count + 1, dtype=bool)
@@ -282,7 +284,12 @@ def _offer_ordered(offer: Offer, count: int, lean: bool) -> None:
             if start == 0 or stop == count:
                 offer(mask, 2 * (count - 1))
             elif not lean or stop == start + 1:
-                offer(mask, count * (count - 1) / 2)
+                offer(mask, float(count_ranges(n[start:stop].sum() / max(n.sum(), 1), count)))
+
+
+def count_ranges(share: Array | float, bins: int) -> Array:
+    """How many ranges there are of a share of the rows: all over the bins, or more if it is a narrow window."""
+    return np.maximum(max(bins * (bins - 1) / 2, 1.0), WINDOWS / np.maximum(share, 1e-9))
 
 
 def _offer_values(offer: Offer, column: CodedColumn, table: Array) -> None:

@@ -25,7 +25,7 @@ from .leaks import find_leaks, tell_prediction
 
 MOST_SEARCHED = 100_000  # search rows that rules are found on; others then say what they are worth
 FEWEST_ROWS = 20  # of a rule: fewer are hardly a group
-MOST_RULES = 600  # that are compared with each other, over all scopes
+MOST_RULES = 300  # that are compared with each other, over all scopes
 THRESHOLD = 0.5
 
 
@@ -96,7 +96,7 @@ class Rules(BaseSlicer):
                 members = inside[compared] & rule.matches([column.codes[compared] for column in columns])
                 candidates.append(Candidate(done, len(found), members, base, rule.price + extra))
                 found.append(_Found(scope, rule))
-        chosen = choose(candidates, bad[compared], self.slices)
+        chosen = choose(candidates, bad[compared], self.slices, after_price=True)
         self.rules_ = tuple(self._rule(found[c.index], c, len(plans)) for c in chosen)
 
     def _plans(self, columns: Sequence[CodedColumn], evaluation: Evaluation) -> list[dict[str, Any]]:
