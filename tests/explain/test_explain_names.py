@@ -1,4 +1,4 @@
-"""Names: every rule that decides one, on both sides of its limit. Even rows are search rows."""
+"""Names: every limit that decides one, on both sides of it. Even rows are search rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 
 from errata.core import Evaluation
 from errata.explain import explain
-from errata.explain.names import class_words, unique
+from errata.explain.candidates import class_words
+from errata.explain.names import Name
 
 N = 200
 ROWS = np.arange(N)
@@ -17,6 +18,7 @@ MEMBERS = ROWS < 40  # 20 search rows among 100
 SEARCHED = np.flatnonzero(MEMBERS & (ROWS % 2 == 0))
 HELD_OUT = np.flatnonzero(MEMBERS & (ROWS % 2 == 1))
 REST = np.flatnonzero(~MEMBERS & (ROWS % 2 == 0))
+HELD_OUT_REST = np.flatnonzero(~MEMBERS & (ROWS % 2 == 1))
 
 
 @pytest.fixture
@@ -35,20 +37,23 @@ def _digits(class_names=None):
     return Evaluation(labels=labels, predictions=predictions, class_names=class_names)
 
 
-def _taken(*taken, rows=SEARCHED):
-    """Members of label 8, of which the first of `rows` are taken for these classes, and the others are right."""
+def _taken(*taken, rows=(SEARCHED, HELD_OUT)):
+    """Members of label 8, of which the first of each `rows` are taken for these classes, and the others are right."""
     labels = np.where(MEMBERS, 8, ROWS % 8)
     predictions = labels.copy()
-    predictions[rows[: len(taken)]] = taken
+    for part in rows:
+        predictions[part[: len(taken)]] = taken
     return Evaluation(labels=labels, predictions=predictions)
 
 
-def _sites(members, rest=0, **arrays):
-    """Metadata `site`: so many of the searched members, and of the searched rest, are at "x"."""
-    site = np.where(ROWS % 4 < 2, "y", "z")
-    site[SEARCHED[:members]] = "x"
-    site[REST[:rest]] = "x"
-    return Evaluation(losses=np.ones(N), metadata={"site": site}, **arrays)
+def _labels(members, rest=0, held_out=None, held_out_rest=None):
+    """Label 8: so many members and rows of the rest among the search rows; the same, or these, among held-out rows."""
+    labels = np.where(MEMBERS, ROWS % 7, ROWS % 7)
+    labels[SEARCHED[:members]] = 8
+    labels[REST[:rest]] = 8
+    labels[HELD_OUT[: members if held_out is None else held_out]] = 8
+    labels[HELD_OUT_REST[: rest if held_out_rest is None else held_out_rest]] = 8
+    return Evaluation(labels=labels, losses=np.ones(N))
 
 
 def test_a_label_and_what_it_is_taken_for(make_audit, kinds):
@@ -96,12 +101,13 @@ def test_mostly_is_half_of_at_least_three_errors(name_of, taken, tail):
     assert name_of(_taken(*taken)) == f"label 8{tail}"
 
 
-def test_only_searched_members_say_what_a_label_is_taken_for(name_of):
-    assert name_of(_taken(*[1] * 10, rows=HELD_OUT)) == "label 8"
+def test_members_on_both_kinds_of_rows_say_what_a_label_is_taken_for(name_of):
+    assert name_of(_taken(*[1] * 10, rows=[HELD_OUT])) == "label 8"
+    assert name_of(_taken(*[1] * 10, rows=[SEARCHED])) == "label 8"  # the held-out rows do not bear it out
     labels = np.where(MEMBERS, 8, ROWS % 8)
     labels[REST[:10]] = 8
     predictions = labels.copy()
-    predictions[REST[:10]] = 1
+    predictions[REST[:10]] = 1  # others of the label, not members
     predictions[REST[10:20]] = 8  # so that the prediction sets members apart no better than the label
     assert name_of(Evaluation(labels=labels, predictions=predictions)) == "label 8"
 
@@ -120,63 +126,107 @@ def test_a_prediction_names_where_the_label_does_not(name_of):
     assert name_of(evaluation) == "predicted dog"
 
 
-@pytest.mark.parametrize(("members", "name"), [(9, "spotlight 1"), (10, "site x"), (11, "site x")])
-def test_a_name_fits_at_least_half_of_the_members(name_of, members, name):
-    assert name_of(_sites(members)) == name
+def test_only_what_search_rows_and_held_out_rows_bear_out_names(name_of):
+    assert name_of(_labels(20)) == "label 8"
+    assert name_of(_labels(20, held_out=0, held_out_rest=20)).startswith("no short description")
+    assert name_of(_labels(0, 20, held_out=20, held_out_rest=0)).startswith("no short description")
 
 
-@pytest.mark.parametrize(("rest", "name"), [(23, "site x"), (24, "site x"), (25, "spotlight 1")])
-def test_a_name_fits_members_20_points_more_often_than_the_rest(name_of, rest, name):
-    assert name_of(_sites(10, rest)) == name
+@pytest.mark.parametrize(("members", "fits"), [(4, False), (5, True)])
+def test_a_name_fits_at_least_five_members(name_of, members, fits):
+    assert (name_of(_labels(members)) == "label 8") == fits
 
 
-def test_the_strongest_wins_and_the_earlier_of_equal_ones(name_of, texts):
-    weak = np.where(ROWS % 20 < 15, "old", "new")  # 75% of all
-    strong = {"age": np.where(MEMBERS, "old", weak), "site": np.where(MEMBERS, "x", "y")}
-    assert name_of(Evaluation(losses=np.ones(N), metadata=strong)) == "site x"
+@pytest.mark.parametrize(("held_out", "fits"), [(1, False), (2, True)])
+def test_a_name_fits_at_least_a_tenth_of_the_held_out_members(name_of, held_out, fits):
+    assert (name_of(_labels(10, held_out=held_out)) == "label 8") == fits
+
+
+@pytest.mark.parametrize(("rest", "fits"), [(9, True), (10, True), (11, False)])
+@pytest.mark.parametrize("where", ["search", "held-out"])
+def test_at_least_half_of_what_a_name_fits_are_members(name_of, rest, fits, where):
+    counts = {"rest": rest, "held_out_rest": 0} if where == "search" else {"rest": 0, "held_out_rest": rest}
+    assert (name_of(_labels(10, **counts)) == "label 8") == fits
+
+
+def test_what_fits_everything_names_nothing(name_of):
+    half = ROWS < 120  # of all rows: a name that fits all rows has a precision of .6
+    evaluation = Evaluation(labels=np.zeros(N, int), losses=np.ones(N))
+    assert name_of(evaluation, half) == "no short description (region 1 of spotlight)"
+
+
+@pytest.mark.parametrize(
+    ("members", "rest", "weak"),
+    [(20, 0, False), (10, 0, False), (9, 0, True), (20, 10, False), (20, 11, True)],
+)
+def test_a_name_that_fits_less_than_half_or_too_much_else_is_weak(make_audit, members, rest, weak):
+    name = explain(make_audit(_labels(members, rest), MEMBERS)).slices[0].explanation(Name)
+    assert (name.text, name.weak) == ("label 8", weak)
+    assert name.match.covers == (members, 20)
+    assert name.match.precise == (members, members + rest)
+
+
+def test_the_best_wins_and_the_earlier_of_equal_ones(name_of, texts):
     labels = MEMBERS.astype(int)
-    both = Evaluation(labels=labels, predictions=labels, metadata={"site": np.where(MEMBERS, "x", "y")})
+    both = Evaluation(labels=labels, predictions=np.where(ROWS < 50, 1, 0))
     assert name_of(both) == "label 1"
+    other = Evaluation(labels=np.where(ROWS < 50, 1, 0), predictions=labels)
+    assert name_of(other) == "predicted 1"
     words = texts(["que" if inside else "the" for inside in MEMBERS])
-    assert name_of(Evaluation(losses=np.ones(N), metadata={"site": strong["site"]}, media=words)) == "site x"
+    assert name_of(Evaluation(labels=labels, losses=np.ones(N), media=words)) == "label 1"
 
 
-def test_the_value_that_a_slice_has_most_more_of(name_of):
-    site = np.where(ROWS % 10 < 8, "a", np.where(ROWS % 20 < 10, "b", "c"))
-    site[SEARCHED] = ["b", "c"] * 10  # what it lacks differs more, but says nothing of its members
-    assert name_of(Evaluation(losses=np.ones(N), metadata={"site": site})) == "site b"
+def test_words_that_add_to_what_the_first_fits(name_of, texts):
+    lines = ["que" if i % 8 < 4 else "como" if i % 8 < 6 else "para" for i in range(40)]
+    lines += [f"the book {i}" for i in range(N - 40)]
+    assert name_of(Evaluation(losses=np.ones(N), media=texts(lines))) == "texts with “que”, “como” or “para”"
+    same = [f"que como {i}" if MEMBERS[i] else f"the book {i}" for i in range(N)]
+    assert name_of(Evaluation(losses=np.ones(N), media=texts(same))) == "texts with “como”"
 
 
-def test_a_missing_value_has_a_word(name_of):
-    assert name_of(Evaluation(losses=np.ones(N), metadata={"site": np.where(MEMBERS, "", "x")})) == "site missing"
+def test_words_of_search_rows_alone_name_nothing(name_of, texts):
+    lines = ["que" if MEMBERS[i] and i % 2 == 0 else f"the book {i}" for i in range(N)]
+    assert name_of(Evaluation(losses=np.ones(N), media=texts(lines))).startswith("no short description")
 
 
-def test_a_metadata_range(name_of):
-    age = np.where(MEMBERS, 60 + ROWS % 30, 10 + ROWS // 2 % 40)
-    assert name_of(Evaluation(losses=np.ones(N), metadata={"age": age})) == "age 60 to 89"
+def test_a_description_that_predicts_errors_says_how_many(make_audit):
+    labels = np.where(MEMBERS, 8, ROWS % 8)
+    wrong = np.where(MEMBERS, ROWS % 4 < 2, ROWS % 20 == 19)
+    wrong[HELD_OUT] = np.arange(20) < 15
+    evaluation = Evaluation(labels=labels, predictions=np.where(wrong, (labels + 1) % 9, labels))
+    name = explain(make_audit(evaluation, MEMBERS)).slices[0].explanation(Name)
+    assert name.predicts.of_errors == (15, 23)  # of the 80 others, every tenth
+    assert (name.predicts.rate, name.predicts.others_rate, name.predicts.others_n) == (15 / 20, 8 / 80, 80)
+    assert name.interval == pytest.approx((0.5313, 0.8881), abs=1e-4)  # Wilson, 15 of 20
+    few = np.zeros(N, dtype=bool)
+    few[HELD_OUT[:3]] = True
+    few[HELD_OUT_REST[:8]] = True
+    evaluation = Evaluation(labels=labels, predictions=np.where(few, (labels + 1) % 9, labels))
+    assert explain(make_audit(evaluation, MEMBERS)).slices[0].explanation(Name).predicts is None
 
 
-def test_the_three_words_that_it_has_most_more_of(name_of, texts):
-    lines = [f"que como para pero {i}" if MEMBERS[i] else f"the book {i}" for i in range(N)]
-    assert name_of(Evaluation(losses=np.ones(N), media=texts(lines))) == "como, para, pero"
-
-
-def test_nothing_in_common_gives_the_method_and_its_number(make_audit, kinds):
-    evaluation = Evaluation(losses=np.ones(N), metadata={"kind": np.where(ROWS % 4 < 2, "a", "b")})
-    audit = explain(make_audit(evaluation, MEMBERS, ROWS > 150))
-    assert [found.name for found in audit.slices] == ["spotlight 1", "spotlight 2"]
-    assert kinds(audit.slices[0])["name"]["source"] is None
-    assert "covers" not in kinds(audit.slices[0])["name"]
+def test_without_a_description_the_name_says_what_members_have_more_of(make_audit, kinds):
+    site = np.where(ROWS % 10 < 5, "a", "b")
+    site[SEARCHED[:16]] = "a"
+    site[HELD_OUT[:14]] = "a"
+    evaluation = Evaluation(losses=np.ones(N), metadata={"site": site})
+    audit = explain(make_audit(evaluation, MEMBERS, MEMBERS))
+    assert [found.name for found in audit.slices] == [
+        "no short description (more often site a)",
+        "no short description (more often site a; region 2 of spotlight)",
+    ]
+    data = kinds(audit.slices[0])["name"]
+    assert data["source"] is None
+    assert "covers" not in data
+    assert data["contrast"]["text"] == "site a"
+    assert data["contrast"]["slice"] == [int((site[HELD_OUT] == "a").sum()), 20]
+    assert data["contrast"]["rest"] == [int((site[HELD_OUT_REST] == "a").sum()), 80]
 
 
 def test_a_slice_that_no_column_can_be_applied_for_has_no_number(make_audit):
     audit = make_audit(Evaluation(losses=np.ones(N)), MEMBERS)
     audit = replace(audit, slices=tuple(replace(slice_, column=-1) for slice_ in audit.slices))
-    assert explain(audit).slices[0].name == "spotlight"
-
-
-def test_what_fits_everything_names_nothing(name_of):
-    assert name_of(Evaluation(losses=np.ones(N), metadata={"site": np.full(N, "north")})) == "spotlight 1"
+    assert explain(audit).slices[0].name == "no short description (a region of spotlight)"
 
 
 STARS = (*tuple(f"shape{j}" for j in range(8)), "star")
@@ -185,30 +235,32 @@ STARS = (*tuple(f"shape{j}" for j in range(8)), "star")
 @pytest.mark.parametrize(
     ("scope", "class_names", "name"),
     [
-        ({"label": 8}, None, "label 8, spotlight 1"),
-        ({"label": 8}, STARS, "star, spotlight 1"),
-        ({"prediction": 1}, None, "predicted 1, spotlight 1"),
-        ({"prediction": 1}, STARS, "predicted shape1, spotlight 1"),
+        ({"label": 8}, None, "label 8, no short description (region 1 of spotlight)"),
+        ({"label": 8}, STARS, "star, no short description (region 1 of spotlight)"),
+        ({"prediction": 1}, None, "predicted 1, no short description (region 1 of spotlight)"),
+        ({"prediction": 1}, STARS, "predicted shape1, no short description (region 1 of spotlight)"),
     ],
 )
 def test_the_scope_is_part_of_the_name(name_of, scope, class_names, name):
-    labels = np.where(MEMBERS, 8, 1)
+    labels = np.where(ROWS < 120, 8, 1)
     evaluation = Evaluation(labels=labels, predictions=np.ones(N, int), class_names=class_names)
-    random = np.random.default_rng(0).random(N) < 0.3
+    random = (np.random.default_rng(0).random(N) < 0.3) & (labels == 8)
     assert name_of(evaluation, random, rule={"scope": scope}) == name
 
 
-def test_a_scope_of_metadata_stands_before_what_sets_members_apart(name_of):
-    day = np.where(ROWS < 20, "monday", "friday")
-    evaluation = Evaluation(losses=np.ones(N), metadata={"site": np.where(MEMBERS, "x", "y"), "day": day})
-    assert name_of(evaluation, ROWS < 20, rule={"scope": {"site": "x"}}) == "site x, day monday"
-
-
-def test_a_scope_that_is_the_name_stands_once(name_of):
+def test_a_slice_that_is_most_of_its_scope_has_its_name(name_of):
     assert name_of(_taken(), rule={"scope": {"label": 8}}) == "label 8"  # the whole scope: there is no rest
+    assert name_of(_taken(1, 1, 1), rule={"scope": {"label": 8}}) == "label 8, mostly taken for 1"
+    most = MEMBERS & (ROWS % 8 < 6)
+    assert name_of(_taken(), most, rule={"scope": {"label": 8}}) == "label 8"
+    half = MEMBERS & (ROWS % 8 < 3)
+    assert name_of(_taken(), half, rule={"scope": {"label": 8}}).startswith("label 8, no short description")
 
 
-def test_a_name_that_stands_twice_is_numbered(make_audit):
-    audit = explain(make_audit(_digits(), MEMBERS, MEMBERS))
-    assert [found.name for found in audit.slices] == ["label 8, mostly taken for 1", "label 8, mostly taken for 1 (2)"]
-    assert unique(["a", "b", "a", "a"]) == ["a", "b", "a (2)", "a (3)"]
+def test_no_name_stands_twice(make_audit):
+    audit = explain(make_audit(_digits(), MEMBERS, MEMBERS, MEMBERS))
+    names = [found.name for found in audit.slices]
+    assert names[0] == "label 8, mostly taken for 1"
+    assert len(set(names)) == 3
+    assert not any("(2)" in name for name in names)
+    assert [found.explanation(Name).text for found in audit.slices] == names

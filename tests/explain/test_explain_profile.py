@@ -26,7 +26,7 @@ def test_a_planted_value_comes_first(make_audit, kinds):
     top = kinds(audit.slices[0])["metadata"]["columns"][0]
     assert top["column"] == "ground"
     assert top["rows"][0]["value"] == "stripes"
-    assert audit.slices[0].name == "ground stripes"
+    assert audit.slices[0].name == "ground = stripes"
 
 
 def test_shares_lift_and_errors_by_hand(make_audit, kinds):

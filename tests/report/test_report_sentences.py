@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from errata.core import Evaluation, Overall, SearchMeasure
-from errata.explain.names import Name
+from errata.explain.contrast import Contrast
+from errata.explain.names import Name, Predicts
 from errata.explain.view import Match, Outcome
 from errata.report import sentences
 
@@ -162,5 +165,21 @@ def test_a_name_carries_its_score():
     outcome = Outcome(236, 100, 100 / 236, None)
     good = Name("discover", "confirm", "cat", "labels", Match((201, 214), (201, 236), outcome))
     assert sentences.name_score(good) == "The name fits 201 of 214 members; 201 of 236 rows it fits are members."
-    weak = Name("discover", "confirm", "cat", "tokens", Match((129, 214), (129, 933), outcome))
-    assert sentences.name_score(weak).endswith("Weak: most of what it matches lies elsewhere.")
+    assert sentences.name_doubts(good) == ""
+    weak = replace(good, weak=True)
+    doubts = "Weak name: it fits 201 of 214 members; 201 of 236 rows it fits are members."
+    assert (sentences.name_score(weak), sentences.name_doubts(weak)) == (doubts, doubts)
+    telling = replace(good, predicts=Predicts((178, 355), 0.4904, 0.0781, 2266))
+    assert sentences.name_score(telling).endswith(
+        "All held-out rows that it fits: 178 of 355 errors, 49.0% wrong against 7.8% of the others."
+    )
+    assert sentences.name_score(replace(good, own=True)) == "Named by its own rule."
+
+
+def test_where_nothing_describes_a_slice_the_contrast_stands_in_its_place():
+    none = Name("discover", "confirm", "no short description (more often site a)", None)
+    none = replace(none, contrast=Contrast("site a", (160, 200), (82, 200)))
+    contrast = "Members are more often site a: 80.0% against 41.0%."
+    assert sentences.name_doubts(none) == contrast
+    assert sentences.name_score(none) == f"No class, rule over columns, word or text describes these rows. {contrast}"
+    assert sentences.name_doubts(replace(none, contrast=None)) == ""

@@ -268,6 +268,27 @@ class Slice:
         return found
 
     @property
+    def query(self) -> str | None:
+        """Its rule as text for `DataFrame.query`, of `evaluation.to_frame()` or a table with the same columns.
+
+        None where its rule is not over columns.
+        """
+        return self._rule_as("query")
+
+    @property
+    def sql(self) -> str | None:
+        """Its rule as the condition of a WHERE clause; None where its rule is not over columns."""
+        return self._rule_as("sql")
+
+    def _rule_as(self, language: str) -> str | None:
+        """Its own rule as its explanation wrote it, classes by their names."""
+        for explanation in self.explanations:
+            if explanation.kind == "rules":
+                facts = explanation.to_json()
+                return str(facts["rows"][0][language]) if facts["own"] else None
+        return None
+
+    @property
     def _audited(self) -> AuditedRows:
         if self.audited is None:
             raise InputError(f"slice {self.id} is not part of an audit, which knows its rows; take it from one")

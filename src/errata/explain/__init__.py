@@ -6,7 +6,7 @@ One kind of explanation is one module with one typed class. `SLICE_EXPLANATIONS`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib.metadata import entry_points
 from typing import Any
@@ -25,10 +25,11 @@ from .grammar import caption_candidates, hyponyms, phrases, reference_captions
 from .kinds import AuditExplanation, SliceExplanation
 from .map import RowMap, draw_map
 from .metadata import Metadata
-from .names import Name, unique
+from .names import Name, with_unique_names
 from .near import Near
 from .path import TreePath
 from .relabel import Relabel, relabel_candidates
+from .rule import Rule
 from .sizes import Sizes
 from .tokens import Tokens
 from .training_opponents import Opponents, opponents
@@ -61,6 +62,7 @@ KINDS: tuple[type[Explanation], ...] = (
     Classes,
     TreePath,
     Metadata,
+    Rule,
     Tokens,
     Descriptions,
     DirectionCaptions,
@@ -110,29 +112,26 @@ def explain(
     known_train = train if has_influence(audit.evaluation, train) else None
     context = Context(audit, seed, clusters, known_train, texts, arrays or {})
     kinds = registry().values()
-    slices = [_explain_slice(view_of(audit, slice_, context.tasks), context, kinds) for slice_ in audit.slices]
-    return _explain_whole(replace(audit, slices=_with_unique_names(slices)), context, kinds)
+    views = [_explain_slice(view_of(audit, slice_, context.tasks), context, kinds) for slice_ in audit.slices]
+    slices = with_unique_names([_explained(view) for view in views], views, context)
+    return _explain_whole(replace(audit, slices=slices), context, kinds)
 
 
-def _explain_slice(view: SliceView, context: Context, kinds: Iterable[type[Explanation]]) -> Slice:
-    """The slice with its explanations; one made before is replaced."""
+def _explain_slice(view: SliceView, context: Context, kinds: Iterable[type[Explanation]]) -> SliceView:
+    """The view of a slice with its explanations."""
     for kind in kinds:
         if not issubclass(kind, SliceExplanation) or not context.has(view.evaluation, kind.needs):
             continue
         explanation = kind.explain(view, context)
         if explanation is not None:
             view = replace(view, earlier={**view.earlier, kind.kind: explanation})
+    return view
+
+
+def _explained(view: SliceView) -> Slice:
+    """The slice with its explanations; one made before is replaced."""
     others = [explanation for explanation in view.slice.explanations if explanation.kind not in view.earlier]
     return replace(view.slice, explanations=(*others, *view.earlier.values()))
-
-
-def _with_unique_names(slices: Sequence[Slice]) -> tuple[Slice, ...]:
-    names = []
-    for slice_ in slices:
-        name = slice_.explanation(Name)
-        assert name is not None
-        names.append(slice_.rule.get("name", name.text))  # what the user calls it
-    return tuple(replace(slice_, name=name) for slice_, name in zip(slices, unique(names), strict=True))
 
 
 def _explain_whole(audit: Audit, context: Context, kinds: Iterable[type[Explanation]]) -> Audit:

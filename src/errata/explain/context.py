@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from ..core import Array, Audit, Captions, Evaluation
-from .encode import Column, Skipped, encode, encode_classes
+from ..core.rules.literals import CodedColumn, encode_all
+from .encode import Column, Skipped, class_values, encode, encode_classes
 from .tokens import Words, count_words
 
 
@@ -39,6 +40,20 @@ class Context:
         """The metadata."""
         metadata = self.audit.evaluation.metadata
         return tuple(encode(name, column, self.audit.discover) for name, column in metadata.items())
+
+    @cached_property
+    def coded_columns(self) -> list[CodedColumn]:
+        """The metadata as bins that rules are made of."""
+        return encode_all(self.audit.evaluation.metadata)
+
+    @cached_property
+    def coded_classes(self) -> dict[str, list[CodedColumn]]:
+        """Name of a task -> labels and predictions as such bins, where they are no metadata."""
+        own = self.audit.evaluation.metadata
+        return {
+            task: encode_all({name: array for name, array in class_values(rows).items() if name not in own})
+            for task, rows in self.tasks.items()
+        }
 
     @cached_property
     def class_columns(self) -> dict[str, dict[str, Column]]:

@@ -58,6 +58,17 @@ def encode_classes(name: str, evaluation: Evaluation, column: Array, searched: A
     return Column(name, "categorical", tuple(evaluation.class_name(int(value)) for value in distinct), codes)
 
 
+def class_values(evaluation: Evaluation) -> dict[str, Array]:
+    """`label` and `prediction` as a hypothesis reads them: classes by their names where they have any."""
+    columns = {}
+    for name, array in (("label", evaluation.labels), ("prediction", evaluation.predictions)):
+        if array is None:
+            continue
+        named = evaluation.class_names is not None and evaluation.task != "regression"
+        columns[name] = np.array(evaluation.class_names)[array] if named else array
+    return columns
+
+
 def _missing(column: Array) -> Array:
     """(n,) bool. `Evaluation` writes a missing text as ""."""
     if column.dtype.kind in "Mm":

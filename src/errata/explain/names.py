@@ -1,145 +1,202 @@
-"""A short name for a slice, made by machine and scored: from a label, a prediction, a metadata value or words."""
+"""A short name for a slice, made by machine: its own rule, or else the description that fits it best.
+
+Descriptions are chosen on search rows and scored on held-out rows. One that fits less than a tenth of the members
+there, or of which less than half are members, names nothing: then the slice has "no short description", and the name
+says what its members have more of.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..core import Array, Slice
-from ..core.record import FLAT
+from ..core import Array, Slice, gaps
+from ..core.record import FLAT, OMIT_NONE, Record
 from ..core.scope import is_pooled, scope_values
-from .classes import Classes
+from .candidates import (
+    NameCandidate,
+    class_candidates,
+    class_words,
+    holds_up,
+    ranked,
+    taken_for,
+    text_candidates,
+    word_candidates,
+)
 from .context import Context
-from .encode import Column
+from .contrast import Contrast, most_telling
 from .kinds import SliceExplanation
-from .metadata import Metadata
-from .tokens import Tokens
-from .view import MEASURED_ON, Match, SliceView, measure_match, separation
+from .path import TreePath
+from .rule import Rule, rule_candidates
+from .view import MEASURED_ON, Match, Outcome, SliceView, measure_match, measure_outcome, ratio
 
-LEAST_SHARE = 0.5  # of the members: a name that fits fewer misleads
-LEAST_POINTS = 0.2  # above the rest: a name that fits everything says nothing
-WORDS = 3
-FEWEST_WRONG = 3  # errors before "mostly taken for" is said
-LEAST_TAKEN = 0.5  # of those errors
+WEAK_COVERED = 0.5  # of the members: a name that fits fewer is weak
+WEAK_PRECISE = 2 / 3  # of what it fits: a name that fits so much else is weak
+SIDE = 0.025  # of the interval that says whether a description predicts errors
 SCOPE_NOUNS = {"label": "label", "prediction": "predicted"}
+NONE = "no short description"
+
+
+@dataclass(frozen=True)
+class Predicts(Record):
+    """Of a description that also tells errors: how often what it fits is wrong, beside all other rows."""
+
+    of_errors: tuple[int, int]  # errors that it fits, of all
+    rate: float  # of errors, of what it fits
+    others_rate: float  # of all other held-out rows
+    others_n: int  # how many they are
 
 
 @dataclass(frozen=True)
 class Name(SliceExplanation):
-    """The name of a slice, where it comes from, and how well it fits."""
+    """The name of a slice, where it comes from, and how well it fits on held-out rows."""
 
     kind = "name"
 
     chosen_on: str
     measured_on: str
     text: str
-    source: str | None  # "labels", "predictions", "metadata:COLUMN", "tokens"; None where no candidate fits
+    source: str | None  # "given", "rule", "path", "scope", "labels", "predictions", "metadata", "tokens", "texts"; None
     match: Match | None = field(default=None, metadata=FLAT)  # None where no candidate fits
+    interval: tuple[float, float] | None = field(default=None, metadata=OMIT_NONE)  # of its error rate: Wilson, 95%
+    own: bool = False  # it is given, or the slice's own rule: it fits by definition
+    weak: bool = False  # it fits less than half of the members, or a third of what it fits lies elsewhere
+    predicts: Predicts | None = field(default=None, metadata=OMIT_NONE)  # None where it tells no errors
+    contrast: Contrast | None = field(default=None, metadata=OMIT_NONE)  # where there is no short description
 
     @classmethod
     def explain(cls, view: SliceView, context: Context) -> Name:
-        """The candidate that sets the members apart most; the method and its number where none does."""
-        candidate = best_candidate(view, candidates(view, context))
-        # What the rule is limited to belongs to the name.
-        rule_scope = view.slice.rule.get("scope") or {}
-        limits = scope_values(view.evaluation, rule_scope)
-        scope = [_scope_words(key, value, is_pooled(rule_scope[key])) for key, value in limits.items()]
-        if candidate is None:
-            return cls(view.chosen_on, MEASURED_ON, ", ".join([*scope, _fallback(view.slice)]), None)
-        text = ", ".join([*(part for part in scope if part != candidate.text), candidate.text])
-        return cls(view.chosen_on, MEASURED_ON, text, candidate.source, measure_match(view, candidate.matches))
+        """The slice's own rule, else the description that fits best, else what its members have more of."""
+        return next(names(view, context))
 
 
-@dataclass(frozen=True, eq=False)
-class NameCandidate:
-    """A name, where it comes from and the rows it would name."""
-
-    text: str
-    source: str
-    matches: Array  # (n,) bool
-
-
-def best_candidate(view: SliceView, options: Sequence[NameCandidate]) -> NameCandidate | None:
-    """The candidate that sets the members apart most, in points of rows; None where none does."""
-    strongest = None
-    best = LEAST_POINTS
-    for candidate in options:
-        share, above = separation(view, candidate.matches)
-        margin = 1e-9 if strongest is not None else 0.0  # the earlier wins a tie
-        if share >= LEAST_SHARE and above >= best + margin:
-            strongest = candidate
-            best = above
-    return strongest
+def names(view: SliceView, context: Context) -> Iterator[Name]:
+    """All names of a slice, best first; the last is the method and its number."""
+    if "name" in view.slice.rule:  # what the user calls it
+        yield _scored(view, [], NameCandidate(view.slice.rule["name"], "given", view.inside))
+    scope = _scope_parts(view)
+    own = _own_rule(view)
+    if own is not None:
+        yield _scored(view, scope, own)
+    for candidate in ranked(view, _candidates(view, context, scope)):
+        if holds_up(view, candidate):
+            yield _scored(view, scope, candidate)
+    path = _own_path(view)
+    if path is not None:
+        yield _scored(view, scope, path)
+    yield from _without_description(view, scope)
 
 
-def candidates(view: SliceView, context: Context) -> list[NameCandidate]:
-    """All names that the earlier explanations of a slice suggest; the earlier wins a tie."""
-    return [*_class_names(view, context), *_metadata_names(view, context), *_word_names(view, context)]
+def with_unique_names(slices: Sequence[Slice], views: Sequence[SliceView], context: Context) -> tuple[Slice, ...]:
+    """The slices by their names; of two with one name in a task, the second takes its next best.
+
+    views: of the same slices, with their explanations.
+    """
+    taken = {(slice_.task, slice_.rule["name"]) for slice_ in slices if "name" in slice_.rule}
+    named = []
+    for slice_, view in zip(slices, views, strict=True):
+        name = slice_.explanation(Name)
+        assert name is not None
+        if (slice_.task, name.text) in taken and name.source != "given":
+            name = _next_name(view, context, taken)
+        taken.add((slice_.task, name.text))
+        others = [explanation for explanation in slice_.explanations if not isinstance(explanation, Name)]
+        named.append(replace(slice_, name=name.text, explanations=(*others, name)))
+    return tuple(named)
 
 
-def _class_names(view: SliceView, context: Context) -> list[NameCandidate]:
-    """The label and the prediction that the slice differs in most."""
-    classes = view.explanation(Classes)
-    if classes is None:
-        return []
-    columns = context.class_columns[view.slice.task]
-    names = []
-    if classes.labels is not None and classes.labels.rows:
-        value = classes.labels.rows[0].value
-        matches = columns["labels"].holds(value)
-        text = class_words("label", value) + _taken_for(view, columns.get("predictions"), matches)
-        names.append(NameCandidate(text, "labels", matches))
-    if classes.predictions is not None and classes.predictions.rows:
-        value = classes.predictions.rows[0].value
-        names.append(NameCandidate(class_words("predicted", value), "predictions", columns["predictions"].holds(value)))
-    return names
+def _next_name(view: SliceView, context: Context, taken: set[tuple[str, str]]) -> Name:
+    """The first name of a slice that no other has; the first of all with the method's number, where all are taken."""
+    options = list(names(view, context))
+    for name in options:
+        if (view.slice.task, name.text) not in taken:
+            return name
+    text = f"{options[0].text}, {_region(view.slice)}"
+    if (view.slice.task, text) in taken:  # the other half of a cross-fit
+        text = f"{text}, {view.slice.id}"
+    return replace(options[0], text=text)
 
 
-def class_words(word: str, value: str | None) -> str:
-    """A class by its own name; a mere number needs a word before it, and a prediction always does."""
-    named = value is not None and not value.replace(".", "").replace("−", "").replace(" to ", "").isdigit()
-    return str(value) if named and word == "label" else f"{word} {value}"
+def _candidates(view: SliceView, context: Context, scope: Sequence[str]) -> list[NameCandidate]:
+    """All descriptions that the earlier explanations suggest; the earlier wins a tie."""
+    found = [*class_candidates(view, context), *rule_candidates(view)]
+    found += [*word_candidates(view, context), *text_candidates(view, context)]
+    if scope:
+        everything = np.ones(len(view.inside), dtype=bool)
+        predictions = context.class_columns[view.slice.task].get("predictions")
+        taken = ""
+        if "label" in view.slice.rule["scope"]:
+            taken = taken_for(view, predictions, everything).removeprefix(", ")
+        found.append(NameCandidate(taken, "scope", everything))
+    return found
 
 
-def _taken_for(view: SliceView, predictions: Column | None, matches: Array) -> str:
-    """ ", mostly taken for 1", where half the errors of the label's chosen members go one way."""
-    errors = view.evaluation.errors
-    if errors is None or predictions is None:
-        return ""
-    wrong = view.inside & view.chosen & matches & errors
-    counts = np.bincount(predictions.codes[wrong], minlength=1)
-    if counts.sum() < FEWEST_WRONG or counts.max() < LEAST_TAKEN * counts.sum():
-        return ""
-    return f", mostly taken for {predictions.values[int(counts.argmax())]}"
+def _own_rule(view: SliceView) -> NameCandidate | None:
+    rule = view.explanation(Rule)
+    if rule is None or not rule.own:
+        return None
+    return NameCandidate(rule.rows[0].words, "rule", view.inside)
 
 
-def _metadata_names(view: SliceView, context: Context) -> list[NameCandidate]:
-    """The value of each column that the slice has most more of."""
-    metadata = view.explanation(Metadata)
-    if metadata is None:
-        return []
-    columns = {column.name: column for column in context.columns if isinstance(column, Column)}
-    names = []
-    for profile in metadata.columns:
-        more = [row for row in profile.rows if row.search_points > 0]
-        if more:
-            value = more[0].value
-            text = f"{profile.column} {value}"
-            if value is None:
-                text = f"{profile.column} missing"
-            names.append(NameCandidate(text, f"metadata:{profile.column}", columns[profile.column].holds(value)))
-    return names
+def _own_path(view: SliceView) -> NameCandidate | None:
+    """A path of features that have no names: better than nothing, since it is exact."""
+    path = view.explanation(TreePath)
+    if path is None or path.knows_outcome:
+        return None
+    return NameCandidate(path.text, "path", view.inside)
 
 
-def _word_names(view: SliceView, context: Context) -> list[NameCandidate]:
-    """The words that the slice has most more of, as one name."""
-    tokens = view.explanation(Tokens)
-    if tokens is None or context.words is None or not tokens.rows:
-        return []
-    top = [row.token for row in tokens.rows[:WORDS]]
-    return [NameCandidate(", ".join(top), "tokens", context.words.with_any(top))]
+def _scored(view: SliceView, scope: Sequence[str], candidate: NameCandidate) -> Name:
+    text = ", ".join([part for part in (*scope, candidate.text) if part])
+    match = measure_match(view, candidate.matches)
+    own = candidate.source in ("given", "rule", "path")
+    weak = not own and _is_weak(match)
+    matched = candidate.matches & (view.inside | view.rest) & view.measured
+    interval = None
+    if match.outcome.errors is not None:
+        interval = gaps.wilson(match.outcome.errors, match.outcome.n)
+    predicts = None if own else _predicts(view, matched, match.outcome)
+    return Name(view.chosen_on, MEASURED_ON, text, candidate.source, match, interval, own, weak, predicts)
+
+
+def _is_weak(match: Match) -> bool:
+    covers = ratio(*match.covers) or 0.0
+    precise = ratio(*match.precise) or 0.0
+    return covers < WEAK_COVERED or precise < WEAK_PRECISE
+
+
+def _predicts(view: SliceView, matched: Array, fitted: Outcome) -> Predicts | None:
+    """How often what a description fits is wrong, where it is wrong more often than all other held-out rows."""
+    others = measure_outcome(view.evaluation, view.measured & ~matched)
+    if not fitted.n or not others.n or fitted.errors is None or others.errors is None:
+        return None
+    rate = fitted.errors / fitted.n
+    others_rate = others.errors / others.n
+    if gaps.p_gap(gaps.Counts(fitted.n, fitted.errors, others_rate, others.n)) > SIDE:
+        return None
+    return Predicts((fitted.errors, fitted.errors + others.errors), rate, others_rate, others.n)
+
+
+def _without_description(view: SliceView, scope: Sequence[str]) -> Iterator[Name]:
+    """What the members have more of, alone and with the method's number; then that number alone."""
+    contrast = most_telling(view)
+    region = _region(view.slice)
+    endings = [region]
+    if contrast is not None:
+        more = f"more often {contrast.text}"
+        endings = [more, f"{more}; {region}"]
+    for ending in endings:
+        text = ", ".join([*scope, f"{NONE} ({ending})"])
+        yield Name(view.chosen_on, MEASURED_ON, text, None, contrast=contrast)
+
+
+def _scope_parts(view: SliceView) -> list[str]:
+    """What the rule is limited to belongs to the name."""
+    scope = view.slice.rule.get("scope") or {}
+    limits = scope_values(view.evaluation, scope)
+    return [_scope_words(key, value, is_pooled(scope[key])) for key, value in limits.items()]
 
 
 def _scope_words(key: str, value: str, pooled: bool) -> str:
@@ -153,18 +210,7 @@ def _scope_words(key: str, value: str, pooled: bool) -> str:
     return f"{key} {value}"
 
 
-def _fallback(slice_: Slice) -> str:
-    """ "spotlight 2": the second slice of its method."""
-    return slice_.method if slice_.column < 0 else f"{slice_.method} {slice_.column + 1}"
-
-
-def unique(names: Sequence[str]) -> list[str]:
-    """The same names, numbered where one stands twice."""
-    counts: dict[str, int] = {}
-    numbered = []
-    for name in names:
-        counts[name] = counts.get(name, 0) + 1
-        if counts[name] > 1:
-            name = f"{name} ({counts[name]})"
-        numbered.append(name)
-    return numbered
+def _region(slice_: Slice) -> str:
+    """ "region 2 of spotlight": the second slice of its method."""
+    method = slice_.method.partition(":")[0]
+    return f"a region of {method}" if slice_.column < 0 else f"region {slice_.column + 1} of {method}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
@@ -36,6 +37,19 @@ class Words:
         columns = np.searchsorted(self.vocabulary, words)
         rows: Array = np.asarray(self.counts[:, columns].sum(axis=1)).ravel() > 0
         return rows
+
+    def rows_with(self, rows: Array) -> Array:
+        """(words,) how many of some rows ((n,) bool) have each word."""
+        counts: Array = np.bincount(
+            self.counts[np.flatnonzero(rows)].indices, minlength=len(self.vocabulary)
+        )  # a word stands once in the indices of a row
+        return counts
+
+    def presence(self, rows: Array, words: Sequence[str]) -> Array:
+        """(rows, words) bool: which of some rows, by their numbers, has which word."""
+        columns = np.searchsorted(self.vocabulary, words)
+        present: Array = (self.counts[rows][:, columns] > 0).toarray()
+        return present
 
 
 def count_words(media: Media) -> Words | None:

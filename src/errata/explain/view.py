@@ -50,6 +50,12 @@ class SliceView:
         rows: Array = ~self.searched
         return rows
 
+    @property
+    def in_class(self) -> bool:
+        """Whether the rule is limited to a label or a prediction: the other of them would tell the errors."""
+        scope = self.slice.rule.get("scope") or {}
+        return "label" in scope or "prediction" in scope
+
     def explanation(self, kind: type[E]) -> E | None:
         """The explanation of one class that was made before this one."""
         explanation = self.earlier.get(kind.kind)

@@ -15,7 +15,9 @@ from ..explain.captions import DirectionCaptions
 from ..explain.descriptions import DescriptionRow, Descriptions
 from ..explain.metadata import SkippedColumn
 from ..explain.names import Name
+from ..explain.rule import RuleRow
 from ..explain.tokens import Lengths
+from ..explain.view import Match
 from . import numbers
 
 MOST_LISTED = 5  # error types in one line
@@ -124,7 +126,8 @@ def _searches(rule: Mapping[str, Any]) -> str:
     own = rule.get("of", rule) if rule.get("kind") == "approximation" else rule
     if "searches" not in own:
         return ""
-    return f" (a {own['generator']}, found by {own['found_by']} of its {own['searches']} searches)"
+    what = f"a {own['generator']}, " if "generator" in own else ""
+    return f" ({what}found by {own['found_by']} of its {own['searches']} searches)"
 
 
 def merged(slice_: Slice) -> str:
@@ -286,16 +289,67 @@ def members_at_random(n: int, of: int, wrong: int | None, in_all: str) -> str:
 
 def name_score(name: Name) -> str:
     """How well a machine-made name fits."""
+    if name.own:
+        return "The name was given." if name.source == "given" else "Named by its own rule."
     if name.match is None:
-        return "No label, prediction, metadata value or word sets half of these rows apart."
-    covered = name.match.covers
-    matched = name.match.precise
-    weak = ""
-    if matched[1] and matched[0] < 0.25 * matched[1]:
-        weak = " Weak: most of what it matches lies elsewhere."
+        return f"No class, rule over columns, word or text describes these rows. {_contrast(name)}".strip()
+    lead = f"The name fits {name_counts(name.match)}."
+    if name.weak:
+        lead = f"Weak name: it fits {name_counts(name.match)}."
+    return f"{lead} {predicts(name)}".strip()
+
+
+def name_doubts(name: Name) -> str:
+    """What a reader must know of a name wherever it stands: that it is weak, or what stands in its place."""
+    if name.match is None:
+        return _contrast(name)
+    return f"Weak name: it fits {name_counts(name.match)}." if name.weak else ""
+
+
+def name_counts(match: Match) -> str:
+    """ "201 of 214 members; 201 of 236 rows it fits are members"."""
+    return f"{numbers.out_of(*match.covers)} members; {numbers.out_of(*match.precise)} rows it fits are members"
+
+
+def _contrast(name: Name) -> str:
+    if name.contrast is None:
+        return ""
+    inside = numbers.rate_of(*name.contrast.slice)
+    return f"Members are more often {name.contrast.text}: {inside} against {numbers.rate_of(*name.contrast.rest)}."
+
+
+def predicts(name: Name) -> str:
+    """Of a name that also tells errors: how often all that it fits is wrong; nothing where it does not."""
+    told = name.predicts
+    if told is None:
+        return ""
     return (
-        f"The name fits {numbers.out_of(*covered)} members; {numbers.out_of(*matched)} rows it fits are members.{weak}"
+        f"All held-out rows that it fits: {numbers.out_of(*told.of_errors)} errors, {numbers.rate(told.rate)} wrong "
+        f"against {numbers.rate(told.others_rate)} of the others."
     )
+
+
+def rule(row: RuleRow, own: bool) -> str:
+    """What happens on the held-out rows that meet a rule, beside all others; how well it tells a slice of another."""
+    fitted = row.match.outcome
+    others = row.others
+    if fitted.errors is None:
+        told = (
+            f"{numbers.counted(fitted.n, 'held-out row')} meet it, with a mean loss of "
+            f"{numbers.quantity(fitted.mean_loss)} against {numbers.quantity(others.mean_loss)} of all others."
+        )
+    else:
+        interval = ""
+        if row.interval is not None and fitted.n >= FEWEST_FOR_PERCENT:
+            interval = f": {numbers.rate(fitted.error_rate)} (95% interval {rates(row.interval)})"
+        told = (
+            f"{numbers.out_of(fitted.errors, fitted.n)} held-out rows that meet it are wrong{interval}, against "
+            f"{numbers.rate_of(others.errors or 0, others.n)} of all others."
+        )
+    if own:
+        return told
+    covers = numbers.out_of(*row.match.covers)
+    return f"It covers {covers} members; {numbers.out_of(*row.match.precise)} rows that meet it are members. {told}"
 
 
 def towards(data: Descriptions) -> list[DescriptionRow]:

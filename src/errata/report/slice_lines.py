@@ -12,7 +12,7 @@ from . import marks, numbers, sentences
 from .contract import View
 from .parts.path import path_sentence
 from .parts.profile import main_mistake
-from .parts.words import name_score
+from .parts.words import name_doubts, name_score
 from .row_items import strip
 
 ORDERS = ("excess", "gap", "size", "rate", "named")  # names of the orders of a list; the first is the audit's own
@@ -40,6 +40,7 @@ def slice_line(view: View, slice_: Slice, standings: Mapping[str, Any]) -> dict[
         "sort": sort_keys(slice_),
         "name": slice_.name,
         "name_score": name_score(slice_),
+        "name_doubts": name_doubts(slice_),
         "task": slice_.task,
         "verdict": slice_.verdict,
         "side": slice_.side,
@@ -147,4 +148,4 @@ def _apply_standing(standing: Mapping[str, Any] | None) -> dict[str, Any]:
     if not standing["name"]:
         return {"standing": standing, "renamed": False}
     # What was measured of the machine's name says nothing of a person's.
-    return {"standing": standing, "renamed": True, "name": standing["name"], "name_score": ""}
+    return {"standing": standing, "renamed": True, "name": standing["name"], "name_score": "", "name_doubts": ""}

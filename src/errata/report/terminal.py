@@ -10,7 +10,7 @@ from ..core import Audit, Slice
 from . import sentences
 from .pages import overview
 from .parts.path import path_sentence
-from .parts.words import hardest_caption, nearest_texts
+from .parts.words import hardest_caption, name_doubts, nearest_texts
 
 MARKS = {"confirmed": "●", "not confirmed": "○", "too few to tell": "◌"}
 
@@ -34,7 +34,12 @@ def _slice(audit: Audit, slice_: Slice) -> list[RenderableType]:
     words = [sentences.verdict(slice_, outcome)]
     if slice_.verdict == "confirmed":
         words.append(sentences.beyond(slice_))
-    words += [path_sentence(slice_), nearest_texts(slice_), hardest_caption(slice_)]
+    words += [
+        name_doubts(slice_),
+        path_sentence(slice_),
+        nearest_texts(slice_),
+        hardest_caption(slice_),
+    ]
     return [head, Padding(Text(" ".join(filter(None, words))), (0, 0, 0, 2))]
 
 

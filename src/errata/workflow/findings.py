@@ -18,11 +18,13 @@ from ..core.confirm import (
 )
 from ..core.error_types import find_error_types
 from ..core.membership import OVERLAP, jaccard
+from ..core.rules import read_rule
 from ..hypothesis import OwnSlices
 from ..slicers import Slicer
 from .searching import Fit, Search, approximation_key, list_searches, run_all
 
 PART = 0.8  # share of a slice's rows in another from which it is a part of it
+ABOUT_AS_BAD = 0.9  # of the gap of a slice from which a rule over columns for mostly its rows is told instead
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +82,10 @@ def _tested_candidates(fit: Fit) -> list[SliceCandidate]:
 
 
 def _in_order(results: Sequence[tuple[Search, SliceResult]]) -> list[Slice]:
-    """Return slices by importance; those that hold mostly the same rows are merged into the first of them."""
+    """Return slices by importance; those that hold mostly the same rows are merged into the first of them.
+
+    A rule over columns says who is meant: it is the one that is told where it is about as bad.
+    """
     slices: list[Slice] = []
     for search, result in sorted(results, key=lambda pair: pair[1].priority):
         twin = None
@@ -89,9 +94,27 @@ def _in_order(results: Sequence[tuple[Search, SliceResult]]) -> list[Slice]:
         if twin is None:
             slices.append(_slice(search, result))
         else:
-            methods = dict.fromkeys([*slices[twin].found_by, search.method])
-            slices[twin] = replace(slices[twin], found_by=tuple(methods), folded=slices[twin].folded + 1)
+            slices[twin] = _merged(slices[twin], search, result)
     return slices
+
+
+def _merged(first: Slice, search: Search, result: SliceResult) -> Slice:
+    """Return one slice for two that hold mostly the same rows: the first, or the rule that tells it."""
+    told = first
+    methods = [*first.found_by, search.method]
+    if _tells(result, first):
+        told = _slice(search, result)
+        methods = [search.method, *first.found_by]
+    return replace(told, found_by=tuple(dict.fromkeys(methods)), folded=first.folded + 1)
+
+
+def _tells(result: SliceResult, first: Slice) -> bool:
+    """Return whether a result is a rule for mostly the rows of a slice that is none, and about as bad."""
+    is_rule = bool(read_rule(result.candidate.rule)) and not read_rule(first.rule) and first.method != OwnSlices.name
+    if not is_rule or first.confirm is None or jaccard(first.members, result.candidate.members) < OVERLAP:
+        return False
+    same_verdict = result.verdict == first.verdict and bool(result.explained_by) == bool(first.explained_by)
+    return same_verdict and result.held_out.gap >= ABOUT_AS_BAD * first.confirm.gap
 
 
 def _twin(slices: Sequence[Slice], task: str, result: SliceResult) -> int | None:

@@ -104,6 +104,12 @@ def name_score(slice_: Slice) -> str:
     return "" if name is None else sentences.name_score(name)
 
 
+def name_doubts(slice_: Slice) -> str:
+    """That the machine-made name is weak, or what members have more of where there is none."""
+    name = slice_.explanation(Name)
+    return "" if name is None else sentences.name_doubts(name)
+
+
 TOKENS = Part("tokens", SECTION, token_table, "part_tokens.html", order=1)
 DESCRIPTIONS = Part("descriptions", SECTION, description_table, "part_descriptions.html", order=2)
 CAPTIONS = Part("captions", SECTION, caption_table, "part_captions.html", order=3)
