@@ -33,6 +33,7 @@ def rows(**changes):
 
 def look(evaluation=None, settings=None, train=None, slices=None, **changes):
     search = {"methods": ["gmm"], "options": {"gmm": {"components": 5}}, "seed": 0, "within": "auto", "crossfit": False}
+    search |= {"metric": "error", "positive": None}
     return audit_look(evaluation or rows(), settings or Settings(), {**search, **changes}, train=train, slices=slices)
 
 
@@ -71,6 +72,8 @@ OTHER = {
     "delta": {"settings": Settings(delta=0.01)},
     "the scope": {"within": "label"},
     "both halves": {"crossfit": True},
+    "the metric": {"metric": "fnr"},
+    "the class": {"positive": "yes"},
     "training rows": {"train": rows(ids=np.arange(N) + 1000)},
 }
 

@@ -48,6 +48,12 @@ def audit(
     within: Annotated[
         str, typer.Option(metavar="SCOPE", help="Search within each label or prediction, or none.")
     ] = "auto",
+    metric: Annotated[
+        str, typer.Option(metavar="NAME", help="Search for error, fnr, fpr, over_prediction or under_prediction.")
+    ] = "error",
+    positive: Annotated[
+        str | None, typer.Option(metavar="CLASS", help="The class of fnr and fpr. Default: the second of two.")
+    ] = None,
     crossfit: Annotated[
         bool, typer.Option("--crossfit", help="Search both halves; for fewer than 5,000 rows.")
     ] = False,
@@ -71,6 +77,7 @@ def audit(
     from ..inputs import read, read_texts
 
     store.check_output(output)
+    saved_reference = _reference(reference, source, metadata, foreign, metric)
     check_gate(fail_on, ("confirmed", "beyond"), junit, summary)
     captions = None if texts is None else read_texts(texts)
     methods = [name for names in method for name in names.split(",") if name] or list(workflow.DEFAULT_METHODS)
@@ -88,6 +95,7 @@ def audit(
         "within": within,
         "crossfit": crossfit,
     }
+    search |= {"metric": metric, "positive": positive}
     look = workflow.audit_look(evaluation, settings, search, train=training_rows, slices=own_slices)
     run = run_number(look, store.earlier_looks(evaluation.fingerprint, after, output))
     with progress_bar() as progress:
@@ -101,10 +109,17 @@ def audit(
             map=draw_map,
             progress=progress,
         )
-    source_file = {"path": str(source.absolute()), "metadata": metadata, "foreign": foreign}
-    saved_reference = source_file if reference else None
     write_audit(result, output, as_json=as_json, reference=saved_reference)
     finish(audit_gate(result, fail_on), junit, summary, quiet=as_json)
+
+
+def _reference(wanted: bool, source: Path, metadata: Names, foreign: Names, metric: str) -> dict[str, Any] | None:
+    """Return what an audit refers to in place of a copy of INPUT; None where it is copied."""
+    if not wanted:
+        return None
+    if metric != "error":
+        raise InputError(f"`--reference` keeps INPUT as it is, and `--metric {metric}` audits other rows or losses")
+    return {"path": str(source.absolute()), "metadata": metadata, "foreign": foreign}
 
 
 def _check_methods(methods: Names, classes: list[Any], options: dict[str, Any], seed: int, within: str) -> None:

@@ -26,6 +26,10 @@ from .scope import rows_in_scope
 LARGEST_SHARE = 0.5  # a slice of over half the rows is not a slice
 LOSS_QUANTILE = 0.9
 LARGEST_MARGIN = 0.05
+LOSS_WORDS: dict[str | None, str] = {  # what an outcome is called, before the tolerance
+    "over_prediction": "prediction too high by more than",
+    "under_prediction": "prediction too low by more than",
+}
 LEAST_FIDELITY = 0.3  # below it, an unconfirmed approximation says nothing of the slice that it approximates
 
 
@@ -137,8 +141,15 @@ class SplitTask:
 
     @property
     def outcome_name(self) -> str:
-        """What counts as bad: "error", or "loss above 2.31"."""
-        return "error" if self.by_error else f"loss above {self.tolerance:.4g}"
+        """What counts as bad: "error", "loss above 2.31", or "prediction too high by more than 2.31"."""
+        words = LOSS_WORDS.get(self.evaluation.metric, "loss above")
+        return "error" if self.by_error else f"{words} {self.tolerance:.4g}"
+
+    @property
+    def bad_outcomes(self) -> str:
+        """The plural, where an outcome is no error: "losses above the tolerance"."""
+        words = LOSS_WORDS.get(self.evaluation.metric, "losses above")
+        return f"{words.replace('prediction', 'predictions', 1)} the tolerance"
 
     @cached_property
     def delta(self) -> float:
@@ -472,7 +483,7 @@ def describe_sensitivity(split: SplitTask, s: int) -> str:
     """What this audit could have missed: the smallest slice, or gap, that s tests on these held-out rows detect."""
     n = int(split.confirm.sum())
     rate = float(split.outcome[split.confirm].mean())
-    bad = "errors" if split.by_error else "losses above the tolerance"
+    bad = "errors" if split.by_error else split.bad_outcomes
     if rate == 1:
         return f"All {n:,} held-out rows have {bad}: no slice can be worse than the rest."
     level = split.settings.level / max(s, 1)

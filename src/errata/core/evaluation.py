@@ -98,6 +98,8 @@ class Evaluation:
     sources : mapping of str to Source
         Where representations come from, as far as it is known. An audit measures of the others whether they contain
         the model's prediction.
+    metric : str, optional
+        What an audit of these rows searched for where that is not every error; an audit sets it.
 
     Examples
     --------
@@ -125,6 +127,7 @@ class Evaluation:
     task: Task | None = None
     origin: Origin = Origin()
     sources: Mapping[str, Source] = field(default_factory=dict)
+    metric: str | None = None
 
     def __post_init__(self) -> None:
         n = _count_rows(self)
@@ -173,6 +176,11 @@ class Evaluation:
             return None
         wrong: Array = self.predictions != self.labels
         return wrong
+
+    @property
+    def label_is_given(self) -> bool:
+        """Whether rows were chosen by their label, so that the prediction alone tells the outcome."""
+        return self.metric in ("fnr", "fpr")
 
     @cached_property
     def fingerprint(self) -> str:
@@ -282,21 +290,33 @@ class Evaluation:
 
     def _binary(self, t: int) -> Evaluation:
         assert self.labels is not None
-        name = self.class_name(t)
-        labels = self.labels[:, t].astype(np.int64)
+        positive = None if self.probs is None else self.probs[:, t]
+        predictions = None if self.predictions is None else self.predictions[:, t]
+        return self._two_classes(self.class_name(t), self.labels[:, t], positive, predictions)
+
+    def one_against_rest(self, k: int) -> Evaluation:
+        """A view of a classification with two classes: all others, and class k; itself where these are its own."""
+        if k == 1 and self.class_count <= 2:
+            return self
+        assert self.labels is not None
+        positive = None if self.probs is None else self.probs[:, k]
+        predictions = None if self.predictions is None else self.predictions == k
+        return self._two_classes(self.class_name(k), self.labels == k, positive, predictions)
+
+    def _two_classes(self, name: str, labels: Array, positive: Array | None, predictions: Array | None) -> Evaluation:
+        labels = labels.astype(np.int64)
         binary: dict[str, Any] = {
             "labels": labels,
             "class_names": (f"not {name}", name),
             "task": "classification",
         }
-        if self.probs is not None:
-            positive = self.probs[:, t].astype(np.float64)
-            probs = np.stack([1 - positive, positive], axis=1)
+        if positive is not None:
+            probs = np.stack([1 - positive.astype(np.float64), positive.astype(np.float64)], axis=1)
             binary["probs"] = probs
             binary["losses"] = _cross_entropy(probs, labels)
-        if self.predictions is not None:
-            binary["predictions"] = self.predictions[:, t].astype(np.int64)
-            if self.probs is None:
+        if predictions is not None:
+            binary["predictions"] = predictions.astype(np.int64)
+            if positive is None:
                 binary["losses"] = (binary["predictions"] != labels).astype(np.float64)
         return self._unchecked(binary)
 

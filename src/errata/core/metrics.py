@@ -64,7 +64,7 @@ def row_metrics(evaluation: Evaluation, positive: str | int | None = None) -> di
         of two classes. Of more classes, those metrics that need one are left out.
     """
     if evaluation.task == "multilabel":
-        evaluation = _one_label(evaluation, positive)
+        evaluation = one_label(evaluation, positive)
         positive = 1
     everywhere = np.ones(len(evaluation), dtype=bool)
     if evaluation.task == "classification":
@@ -78,7 +78,16 @@ def row_metrics(evaluation: Evaluation, positive: str | int | None = None) -> di
     return {"loss": RowMetric(evaluation.losses, everywhere, "mean")}
 
 
-def _one_label(evaluation: Evaluation, label: str | int | None) -> Evaluation:
+def one_label(evaluation: Evaluation, label: str | int | None) -> Evaluation:
+    """One label of a multi-label task as a task of two classes.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Of several labels.
+    label : str or int, optional
+        Which; an InputError lists them where it is None.
+    """
     tasks = dict(evaluation.tasks())
     if label is None:
         raise InputError(f"a multi-label task has metrics of each label; name one as `positive`: {', '.join(tasks)}")

@@ -11,6 +11,7 @@ from ..core import Array, Audit, Comparison, Evaluation, InputError, Plan, Slice
 from ..core.apply import apply
 from ..core.comparison import Group, measure
 from ..core.confirm import Settings, SplitTask
+from ..core.searched import ERROR, for_metric
 from ..core.split import discover_mask
 from .targets import refuse_audited, target_slices
 
@@ -101,6 +102,8 @@ def recheck(
         raise InputError(f"`alpha` must be between 0 and 0.5; got {alpha}")
     refuse_audited(audit, before, "in `before`")
     after = _aligned(before, after)
+    before = _as_audited(audit, before)
+    after = _as_audited(audit, after)
     targets = target_slices(audit, slices)
     groups = list(_groups(audit, targets, before, after))
     changes = tuple(measure(group, before.groups, alpha / len(groups)) for group in groups)
@@ -164,6 +167,12 @@ def correct(
     refuse_audited(audit, before, "in `before`")  # before hours of training, not after
     model = train(plan)
     return model, recheck(audit, before, measured(model), slices=plan.slices)
+
+
+def _as_audited(audit: Audit, rows: Evaluation) -> Evaluation:
+    """Return the rows that count for what the audit searched for, with its outcomes."""
+    settings = audit.settings
+    return for_metric(rows, settings.get("metric", ERROR), settings.get("positive"))[0]
 
 
 def _aligned(before: Evaluation, after: Evaluation) -> Evaluation:

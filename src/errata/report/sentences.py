@@ -102,8 +102,10 @@ def beyond(slice_: Slice) -> str:
 
 
 def bad_outcomes(outcome: str) -> str:
-    """ "errors", or "losses above 2.31"."""
-    return "errors" if outcome == ERROR else outcome.replace("loss", "losses", 1)
+    """ "errors", "losses above 2.31", or "predictions too high by more than 2.31"."""
+    if outcome == ERROR:
+        return "errors"
+    return outcome.replace("loss", "losses", 1).replace("prediction", "predictions", 1)
 
 
 def excess(slice_: Slice, measured: HeldOutMeasure, outcome: str) -> str:

@@ -451,8 +451,10 @@ def _predicted_classes(evaluation: Evaluation, representation: str | None) -> Ar
 
 
 def _blind_representation(evaluation: Evaluation) -> str | None:
-    """The first representation that reads no outcome itself."""
+    """The first representation that reads no outcome itself, nor the prediction of rows that were chosen by label."""
     blind = [name for name in evaluation.representations if not evaluation.source(name).reads]
+    if evaluation.label_is_given:
+        blind = [name for name in blind if not evaluation.source(name).from_model]
     return blind[0] if blind else None
 
 

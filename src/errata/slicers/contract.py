@@ -219,6 +219,7 @@ def knows_outcome(slicer: Slicer, evaluation: Evaluation, j: int | None = None) 
     """Whether membership could be 100% error by construction, so that an approximation must be measured instead.
 
     A representation of the audited model contains its prediction: reading the label beside it is reading the outcome.
+    Where rows were chosen by their label, every slice reads it.
 
     Parameters
     ----------
@@ -231,6 +232,8 @@ def knows_outcome(slicer: Slicer, evaluation: Evaluation, j: int | None = None) 
     """
     rule = {} if j is None else slicer.rules_[j]
     reads = frozenset(rule.get("reads", slicer.reads)) | (OUTCOMES & frozenset(rule.get("scope") or {}))
+    if evaluation.label_is_given:
+        reads |= {"label"}
     sees_prediction = "prediction" in reads
     name = getattr(slicer, "representation_", None)
     if name is not None:

@@ -222,5 +222,6 @@ def earlier_looks(fingerprint: str, folders: Iterable[Path], beside: Path) -> li
         # Audits of versions up to 0.3 do not say which look they were: each counts.
         EarlierLook(facts["settings"].get("look", str(path)), facts["settings"].get("run", 1))
         for path, facts in audits.items()
-        if facts.get("fingerprint") == fingerprint
+        # An audit of a metric may be of some of the rows, and says which evaluation they were of.
+        if fingerprint in (facts.get("fingerprint"), facts["settings"].get("rows_of"))
     ]

@@ -39,6 +39,7 @@ def save(folder: Path, evaluation: Evaluation, reference: Mapping[str, Any] | No
         "sources": sources,
         "media": media,
         "reference": reference,
+        "metric": evaluation.metric,
     }
     (folder / "evaluation.json").write_text(json.dumps(facts, indent=1) + "\n")
     pq.write_table(_table(evaluation, with_text=reference is None), folder / "rows.parquet")
@@ -116,6 +117,7 @@ def load(folder: Path, read: ReadFile | None = None) -> Evaluation:
         task=facts["task"],
         origin=Origin(**facts["origin"]),
         sources={n: Source(s["from_model"], frozenset(s["reads"])) for n, s in facts["sources"].items()},
+        metric=facts.get("metric"),  # audits of versions up to 0.3 have none
     )
 
 

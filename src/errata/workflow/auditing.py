@@ -27,8 +27,7 @@ from ..version import __version__
 from .findings import Findings, find_slices
 from .looks import audit_look, options_as_json
 from .methods import DEFAULT_METHODS, Method, Options, build_slicers, method_names
-
-FEWEST_ROWS = 20
+from .seeking import FEWEST_ROWS, Sought, seek
 
 
 def audit(
@@ -43,6 +42,8 @@ def audit(
     train: Evaluation | None = None,
     texts: Captions | None = None,
     slices: Mapping[str, Any] | None = None,
+    metric: str = "error",
+    positive: str | int | None = None,
     map: bool = False,
     progress: Progress = silent,
 ) -> Audit:
@@ -74,6 +75,12 @@ def audit(
         Slices of your own that are tested with those that are found: name -> a condition such as "age < 5", a mask of
         the rows, or a clustering, (n,) whole numbers. How rows were chosen is not known here: a mask that was made by
         looking at errors confirms itself.
+    metric : str
+        What is searched for and confirmed: "error"; "fnr" or "fpr", false negatives among the rows of the positive
+        class or false positives among the others, which alone are audited; "over_prediction" or "under_prediction" of
+        a regression by more than the tolerance.
+    positive : str or int, optional
+        The class of "fnr" and "fpr"; of several labels, which. Default: the second of two classes.
     map : bool
         Draw a map of all rows, as the command does. It takes longer than most searches, and no number depends on it.
     progress : callable
@@ -108,21 +115,26 @@ def audit(
     if methods or slices is None:  # with slices of the user's own, nothing need be searched
         built |= build_slicers(methods, options, seed, within)
     search = {"methods": methods, "options": options, "seed": seed, "within": within, "crossfit": crossfit}
+    search |= {"metric": metric, "positive": positive}
     look = audit_look(evaluation, settings, search, train=train, slices=slices)
     discover = discover_mask(evaluation, settings.share)
     _check_split(evaluation, discover)
     softness = _softness(evaluation, built)
     evaluation, ownership = settle_sources(evaluation, discover)
+    sought = seek(evaluation, discover, metric, positive, train=train, slices=slices)
+    evaluation = sought.evaluation
+    discover = sought.discover
+    train = sought.train
     if _reads_influence(built):
         evaluation, train = add_influence(evaluation, train, discover)
-    if slices is not None:
-        built[OwnSlices.name] = _own_slices(slices, evaluation, discover)
+    if sought.slices is not None:
+        built[OwnSlices.name] = _own_slices(sought.slices, evaluation, discover)
     findings = find_slices(
         evaluation, built, discover, settings, crossfit=crossfit, train=train, seed=seed, progress=progress
     )
     record = {
         **search,
-        **_settings_record(settings, method_names(methods), options, train, findings),
+        **_settings_record(settings, method_names(methods), options, train, findings, sought),
         "look": look,
         "softness": softness,
         "ownership": ownership,
@@ -259,9 +271,14 @@ def _softness(evaluation: Evaluation, slicers: Mapping[str, Slicer]) -> float | 
 
 
 def _settings_record(
-    settings: Settings, methods: Sequence[str], options: Options, train: Evaluation | None, findings: Findings
+    settings: Settings,
+    methods: Sequence[str],
+    options: Options,
+    train: Evaluation | None,
+    findings: Findings,
+    sought: Sought,
 ) -> dict[str, Any]:
-    notes = [note for fit in findings.fits for note in getattr(fit.search.slicer, "notes", ())]
+    notes = [*sought.notes, *(note for fit in findings.fits for note in getattr(fit.search.slicer, "notes", ()))]
     trained_on_these_rows = "not known" if train is None else "no"
     return {
         "version": __version__,
@@ -272,6 +289,7 @@ def _settings_record(
         "tested": findings.tested,
         "notes": list(dict.fromkeys(notes)),
         "trained_on_these_rows": trained_on_these_rows,
+        **sought.record,
     }
 
 
