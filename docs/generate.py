@@ -173,6 +173,16 @@ MEANINGS = {
     "TokenRow.whole_tokens": "How often it occurs in all rows, and words there.",
     "Tree.nodes": "All nodes, the root first.",
     "TreeNode.depth": "From 0, the root.",
+    "metrics.level": "Of each interval by itself.",
+    "MetricRow.metric": "Its name, as `errata.by` has it.",
+    "MetricRow.n": "Held-out rows of the slice that it is defined on: of a recall, the positive ones.",
+    "MetricRow.value": "On those rows; null where there are none.",
+    "MetricRow.low": "Lower end of its interval.",
+    "MetricRow.high": "Upper end of its interval.",
+    "MetricRow.rest_n": "Held-out rows of the rest that it is defined on.",
+    "MetricRow.rest_value": "On those rows.",
+    "MetricRow.rest_low": "Lower end of its interval.",
+    "MetricRow.rest_high": "Upper end of its interval.",
     "ValueRow.found": "The same shares on the search rows.",
 }
 RULE = {

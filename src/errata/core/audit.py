@@ -83,6 +83,14 @@ class HeldOutMeasure:
         Where there are losses.
     loss_interval : (float, float), optional
         Of `loss_gap`: Welch's, 95%, without a verdict.
+    loss_bounds : (float, float), optional
+        Where losses are the outcome: bounds of the gap of mean losses, each loss cut at `loss_cap`. They hold for
+        losses of any shape, simultaneously over all slices tested.
+    loss_verdict : str, optional
+        "confirmed" where these bounds are above 0. It stands beside `verdict`, which is about losses above the
+        tolerance.
+    loss_cap : float, optional
+        The 0.99 quantile of the losses of search rows.
     """
 
     n: int
@@ -104,6 +112,9 @@ class HeldOutMeasure:
     loss_gap: float | None
     loss_interval: tuple[float, float] | None
     gap_to_all: float | None = None
+    loss_bounds: tuple[float, float] | None = None
+    loss_verdict: Verdict | None = None
+    loss_cap: float | None = None
 
 
 class Explanation(Record):

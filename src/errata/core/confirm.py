@@ -19,6 +19,7 @@ from .audit import UNCONFIRMABLE, HeldOutMeasure, Overall, SearchMeasure, Verdic
 from .blocks import Array
 from .errors import InputError
 from .evaluation import Evaluation
+from .mean_loss import compare_means, loss_cap
 from .membership import drop_overlapping, excess_order
 from .references import FEWEST_IN_STRATUM, Reference, class_reference, compare, confidence_reference, rest_reference
 from .scope import rows_in_scope
@@ -433,6 +434,7 @@ def _measure_held_out(
         visible_gap=gaps.visible_gap(counts.m, counts.b, counts.nref, split.delta, level),
         rows_needed=rows_needed,
         **_measure_losses(split, inside, rest),
+        **_judge_mean_loss(split, inside, rest, level),
     )
 
 
@@ -465,6 +467,29 @@ def _measure_losses(split: SplitTask, inside: Array, rest: Array) -> dict[str, A
     gap = mean - rest_mean
     interval = None if half is None else (gap - half, gap + half)
     return {"mean_loss": mean, "loss_gap": gap, "loss_interval": interval}
+
+
+def _judge_mean_loss(split: SplitTask, inside: Array, rest: Array, level: float) -> dict[str, Any]:
+    """Whether the mean loss is higher than the rest's, where losses are the outcome; beside the verdict."""
+    losses = split.evaluation.losses
+    if split.by_error or losses is None or float(losses.min()) < 0:
+        return {}
+    groups = split.evaluation.groups
+    cap = loss_cap(losses[split.discover])
+    compared = compare_means(_per_group(losses, groups, inside), _per_group(losses, groups, rest), cap, level)
+    if compared is None:
+        return {}
+    verdict: Verdict = "confirmed" if compared.interval[0] > 0 else "not confirmed"
+    return {"loss_cap": compared.cap, "loss_bounds": compared.interval, "loss_verdict": verdict}
+
+
+def _per_group(losses: Array, groups: Array | None, rows: Array) -> Array:
+    """Losses of some rows; of rows that belong together their mean, for only groups are independent."""
+    if groups is None:
+        return losses[rows]
+    _, codes = np.unique(groups[rows], return_inverse=True)
+    means: Array = np.bincount(codes, weights=losses[rows]) / np.bincount(codes)
+    return means
 
 
 def _welch_half_width(a: Array, b: Array, level: float = 0.95) -> float | None:

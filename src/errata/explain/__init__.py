@@ -25,6 +25,7 @@ from .grammar import caption_candidates, hyponyms, phrases, reference_captions
 from .kinds import AuditExplanation, SliceExplanation
 from .map import RowMap, draw_map
 from .metadata import Metadata
+from .metrics import SliceMetrics
 from .names import Name, with_unique_names
 from .near import Near
 from .path import TreePath
@@ -63,6 +64,7 @@ KINDS: tuple[type[Explanation], ...] = (
     TreePath,
     Metadata,
     Rule,
+    SliceMetrics,
     Tokens,
     Descriptions,
     DirectionCaptions,

@@ -128,3 +128,8 @@ def separation(view: SliceView, matches: Array) -> tuple[float, float]:
     share = float(matches[members].mean()) if members.any() else 0.0
     other = float(matches[rest].mean()) if rest.any() else 0.0
     return share, share - other
+
+
+def finite(value: float) -> float | None:
+    """A number as JSON has it; None where there is none."""
+    return float(value) if np.isfinite(value) else None

@@ -10,7 +10,7 @@ from importlib.metadata import entry_points
 
 from .contract import Page, Part
 from .pages import annotate, compare, curate, hypothesis, overview, problem, row, slice
-from .parts import map, path, profile, rows, rule, sizes, training_rows, words
+from .parts import map, metrics, path, profile, rows, rule, sizes, training_rows, words
 
 PAGES: dict[str, Page] = {  # the order of the navigation bar
     page.name: page
@@ -34,6 +34,7 @@ PARTS: dict[str, Part] = {  # by kind of explanation; sections and `order` say w
         profile.CLASSES,
         profile.METADATA,
         rule.RULE,
+        metrics.METRICS,
         words.TOKENS,
         words.DESCRIPTIONS,
         words.CAPTIONS,

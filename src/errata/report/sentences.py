@@ -132,6 +132,15 @@ def _searches(rule: Mapping[str, Any]) -> str:
     return f" ({what}found by {own['found_by']} of its {own['searches']} searches)"
 
 
+def mean_loss(measured: HeldOutMeasure) -> str:
+    """ "mean loss 2.31, 0.4 to 1.9 above the rest: confirmed"."""
+    text = f"mean loss {numbers.quantity(measured.mean_loss)}"
+    if measured.loss_bounds is None or measured.loss_verdict != "confirmed":
+        return text
+    low, high = measured.loss_bounds
+    return f"{text}, {numbers.quantity(low)} to {numbers.quantity(high)} above the rest"
+
+
 def merged(slice_: Slice) -> str:
     """How many near-identical slices this one stands for."""
     if not slice_.folded:

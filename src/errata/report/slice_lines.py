@@ -106,7 +106,7 @@ def _measured(view: View, slice_: Slice, outcome: str) -> dict[str, Any]:
     by_error = measured.error_rate is not None
     loss = ""
     if not by_error and measured.mean_loss is not None:
-        loss = f"mean loss {numbers.quantity(measured.mean_loss)}"
+        loss = sentences.mean_loss(measured)
     return {
         "whisker": marks.whisker(slice_, measured, view.axis),
         "whisker_label": sentences.whisker(slice_, measured, outcome),
