@@ -126,7 +126,7 @@ def test_words_parse_in_the_grammar_and_select_the_same_rows(data):
         (Condition("age", low=20, high=30.5), "age >= 20 and age < 30.5"),
         (Condition("age", low=20, high=30, missing=True), "(age >= 20 and age < 30) or age is missing"),
         (Condition("race", values=("a",)), "race = a"),
-        (Condition("race", values=("a", "A", "b c")), 'race in (a, A, "b c")'),
+        (Condition("race", values=("a", "A", "b c")), 'race in (a, "b c")'),  # hypotheses ignore case
         (Condition("race", values=("a", "b"), negated=True), "race not in (a, b)"),
         (Condition("race", values=("a",), negated=True), "race != a"),
         (Condition("site", values=(), missing=True), "site is missing"),

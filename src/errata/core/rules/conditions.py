@@ -148,7 +148,7 @@ class Condition:
         return f"{main} or {name} is missing"
 
     def _values_text(self, name: str) -> str:
-        words = list(dict.fromkeys(_word(value) for value in self.values or ()))
+        words = list({str(value).strip().lower(): _word(value) for value in reversed(self.values or ())}.values())[::-1]
         if len(words) == 1:
             return f"{name} {'!' * self.negated}= {words[0]}"
         return f"{name} {'not ' * self.negated}in ({', '.join(words)})"

@@ -19,6 +19,7 @@ from scipy.special import gammaln
 
 from ..blocks import Array
 from .conditions import Condition
+from .counts import count, join
 from .fine import fine_literals
 from .literals import BINS, CodedColumn, Literals, bin_counts, coarsen, common, list_literals
 
@@ -210,6 +211,7 @@ class _Search:
     def __init__(self, columns: Sequence[CodedColumn], bad: Array, levels: Sequence[Scores]):
         self.columns = list(columns)
         self.bad = bad
+        self.outcome = bad.astype(np.intp)
         self.levels = levels
         self.base = levels[0].base
         self.price_of_column = float(np.log(len(self.columns)))
@@ -243,18 +245,18 @@ class _Search:
 
     def _pairs(self, coarse: Sequence[_Coarse], found: list[list[Conjunction]]) -> None:
         for a, b in combinations(coarse, 2):
-            index = (self.bad.astype(np.intp) * a.size + a.codes) * b.size + b.codes
-            counts = np.bincount(index, minlength=2 * a.size * b.size).astype(np.float32)
-            boxes = a.matrix @ (counts.reshape(2, a.size, b.size) @ b.matrix.T)
+            index = join(join(self.outcome, a.codes, a.size), b.codes, b.size)
+            counts = count(index, (a.size, b.size)).astype(np.float32)
+            boxes = a.matrix @ (counts @ b.matrix.T)
             self._collect([a, b], boxes[0] + boxes[1], boxes[1], a.prices[:, None] + b.prices, found)
 
     def _triples(self, coarse: Sequence[_Coarse], found: list[list[Conjunction]]) -> None:
         for i, j in combinations(range(len(coarse)), 2):
             a = coarse[i]
             b = coarse[j]
-            index = (self.bad.astype(np.intp) * a.size + a.codes) * b.size + b.codes
+            index = join(join(self.outcome, a.codes, a.size), b.codes, b.size)
             for c in coarse[j + 1 :]:
-                boxes = _box_counts(index * c.size + c.codes, a, b, c)
+                boxes = _box_counts(join(index, c.codes, c.size), a, b, c)
                 prices = a.prices[:, None, None] + b.prices[:, None] + c.prices
                 self._collect([a, b, c], boxes[0] + boxes[1], boxes[1], prices, found)
 
@@ -389,7 +391,7 @@ class _Coarse:
 
 def _box_counts(index: Array, a: _Coarse, b: _Coarse, c: _Coarse) -> Array:
     """(2, literals of a, of b, of c) rows that are not bad, and bad ones, of each conjunction."""
-    counts = np.bincount(index, minlength=2 * a.size * b.size * c.size).astype(np.float32)
+    counts = count(index, (a.size, b.size, c.size)).astype(np.float32)
     by_third = counts.reshape(-1, c.size) @ c.matrix.T
     by_second = b.matrix @ by_third.reshape(2 * a.size, b.size, len(c.prices))
     boxes = a.matrix @ by_second.reshape(2, a.size, -1)

@@ -62,7 +62,7 @@ class Rules(BaseSlicer):
         self,
         slices: int = 20,
         depth: int = 3,
-        support: float = 0.01,
+        support: float = 0.005,
         scope: Scope = "auto",
         columns: list[str] | None = None,
         seed: int = 0,
@@ -154,6 +154,7 @@ class Rules(BaseSlicer):
             reads.add("prediction")
         return {
             "kind": KIND,
+            "generator": "rule",
             "conditions": [condition.to_json() for condition in found.rule.conditions],
             "scope": dict(found.scope),
             "reads": sorted(reads),
