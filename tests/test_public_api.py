@@ -18,8 +18,8 @@ import errata
 
 PACKAGE = Path(errata.__file__).parent
 FUNCTIONS = (
-    "apply", "audit", "by", "collect", "correct", "hold_out", "load", "plan_prompts", "plan_selection", "plan_weights",
-    "recheck", "save", "test",
+    "apply", "audit", "by", "collect", "compare", "correct", "hold_out", "load", "plan_prompts", "plan_selection",
+    "plan_weights", "recheck", "save", "test",
 )  # fmt: skip
 CLASSES = (
     "Audit", "Captions", "Comparison", "ErrataError", "Evaluation", "Plan", "Settings", "Slice", "Source",

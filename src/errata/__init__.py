@@ -15,7 +15,7 @@ from .hypothesis import run_test as test
 from .inputs import collect
 from .notebook import audit_frame as _  # noqa: F401  # registers the frames, plots and cells of core types
 from .version import __version__ as __version__
-from .workflow import apply, audit, load, save
+from .workflow import apply, audit, compare, load, save
 
 ROOMS = (
     "app",
@@ -50,6 +50,7 @@ __all__ = [
     "audit",
     "by",
     "collect",
+    "compare",
     "correct",
     "hold_out",
     "load",

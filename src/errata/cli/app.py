@@ -16,7 +16,7 @@ import typer
 from ..core import ErrataError
 from ..defuse.command import defuse
 from ..version import __version__
-from . import audit, bench, by, demo, fix, hypotheses, serve
+from . import audit, bench, by, compare, demo, fix, hypotheses, serve
 
 Command = Callable[..., None] | typer.Typer  # a command, or a group of commands
 
@@ -28,6 +28,7 @@ COMMANDS: dict[str, Command] = {
     "by": by.measure_by,
     "test": hypotheses.run_tests,
     "recheck": fix.recheck,
+    "compare": compare.compare,
     "serve": serve.serve,
     "defuse": defuse,
     "annotations": serve.annotations_app,

@@ -8,11 +8,12 @@ from typing import Any, Literal
 
 from .blocks import Array
 from .gaps import wilson
-from .paired import change_interval, count_changes
+from .paired import change_interval, count_changes, visible_rise
 
 SCHEMA = "errata.comparison/1"
 
 Judgement = Literal["better", "worse", "no change shown"]
+Kind = Literal["all", "rest", "slice", "group", "found"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,11 @@ class Change:
         Of the change; simultaneous over all changes of the comparison.
     judgement : str
         "better", "worse" or "no change shown".
+    visible : float, optional
+        The smallest rise of the rate that these rows would have shown with 80% power; None where none would.
+    kind : str
+        "all" rows, the "rest", a "slice" that is known, a "group" that was named, or "found" by a search for rows that
+        got worse.
     """
 
     id: str
@@ -58,11 +64,13 @@ class Change:
     change: float | None
     interval: tuple[float, float]
     judgement: Judgement
+    visible: float | None = None
+    kind: Kind = "slice"
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two models on the same rows, slice by slice: what `recheck` returns.
+    """Two models on the same rows, slice by slice: what `recheck` and `compare` return.
 
     Attributes
     ----------
@@ -126,6 +134,8 @@ class Group:
         (n,) bool: the rows of the group.
     before, after : array
         (n,) 0/1 outcomes of all rows.
+    kind : str
+        As in `Change`.
     """
 
     id: str
@@ -134,6 +144,7 @@ class Group:
     inside: Array
     before: Array
     after: Array
+    kind: Kind = "slice"
 
 
 def measure(group: Group, groups: Array | None, level: float) -> Change:
@@ -159,7 +170,9 @@ def measure(group: Group, groups: Array | None, level: float) -> Change:
         after_rate = after_errors / n
         change = (after_errors - before_errors) / n
     members = None if groups is None else groups[group.inside]
-    low, high = change_interval(count_changes(before, after, members), level)
+    counts = count_changes(before, after, members)
+    low, high = change_interval(counts, level)
+    visible = visible_rise(counts.n, counts.fixed / counts.n, level) if n else None
     judgement: Judgement = "no change shown"
     if high < 0:
         judgement = "better"
@@ -181,4 +194,6 @@ def measure(group: Group, groups: Array | None, level: float) -> Change:
         change=change,
         interval=(low, high),
         judgement=judgement,
+        visible=visible,
+        kind=group.kind,
     )

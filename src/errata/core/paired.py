@@ -12,12 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
+from scipy import special, stats
 
 from .blocks import Array
 from .references import effective_rows
 
 ON_SIGN = 0.9  # of the error
+POWER = 0.8  # at which a change counts as visible
 
 
 @dataclass(frozen=True)
@@ -87,3 +88,41 @@ def binomial_interval(k: float, n: float, level: float) -> tuple[float, float]:
     low = float(special.betaincinv(k, n - k + 1, level)) if k > 0 else 0.0
     high = float(special.betainccinv(k + 1, n - k, level)) if k < n else 1.0
     return low, high
+
+
+def visible_rise(n: float, fixed: float, level: float) -> float | None:
+    """The smallest rise of the error rate that n rows would show with 80% power; None where none would.
+
+    Parameters
+    ----------
+    n : float
+        Rows.
+    fixed : float
+        The share of them that the second model puts right: every one hides a row that it breaks.
+    level : float
+        As of `change_interval`.
+    """
+    rows = round(n)
+    if rows < 1 or _power_of_rise(rows, fixed, 1 - fixed, level) < POWER:
+        return None
+    low = fixed
+    high = 1 - fixed
+    for _ in range(30):
+        broken = (low + high) / 2
+        if _power_of_rise(rows, fixed, broken, level) < POWER:
+            low = broken
+        else:
+            high = broken
+    return high - fixed
+
+
+def _power_of_rise(rows: int, fixed: float, broken: float, level: float) -> float:
+    """The chance that the interval of the change lies above 0."""
+    changed = min(fixed + broken, 1.0)
+    if changed <= 0:
+        return 0.0
+    # How many rows change is averaged over its quantiles; given it, both what is needed and what comes are binomial.
+    steps = (np.arange(60) + 0.5) / 60
+    counts = stats.binom.ppf(steps, rows, changed)
+    needed = stats.binom.isf(ON_SIGN * level, counts, 0.5) + 1
+    return float(np.mean(stats.binom.sf(needed - 1, counts, broken / (fixed + broken))))

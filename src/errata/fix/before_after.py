@@ -204,9 +204,9 @@ def _groups(audit: Audit, targets: list[Slice], before: Evaluation, after: Evalu
         outcomes = (trial.outcome_of(earlier[task]), trial.outcome_of(later[task]))
         slices = [slice_ for slice_ in targets if slice_.task == task]
         inside = {slice_.id: weights[slice_.id] >= slice_.threshold for slice_ in slices}
-        yield Group("overall", "all rows", task, np.ones(len(before), dtype=bool), *outcomes)
+        yield Group("overall", "all rows", task, np.ones(len(before), dtype=bool), *outcomes, kind="all")
         if slices:
             rest: Array = ~np.any(list(inside.values()), axis=0)
-            yield Group("rest", "the rest", task, rest, *outcomes)
+            yield Group("rest", "the rest", task, rest, *outcomes, kind="rest")
         for slice_ in slices:
             yield Group(slice_.id, slice_.name, task, inside[slice_.id], *outcomes)

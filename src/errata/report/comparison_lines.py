@@ -7,53 +7,39 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Audit, Comparison, Evaluation, InputError
+from ..core import Audit, Comparison, InputError
 from ..core.comparison import Group, measure
+from ..core.known_slices import count_tested, first_other_label, known_groups, shared_rows
 from . import marks, numbers
 
 ALPHA = 0.05
-TOTALS = ("rest", "overall")  # groups that are no slices
+TOTALS = ("overall",)  # groups that are no slices
 NARROW = 0.3  # of the axis of changes to both sides, where all fit
 WORDS = {"better": "Better", "worse": "Worse", "no change shown": "No change seen"}
 FORMS = {"better": "better", "worse": "worse", "no change shown": "same"}
 
 
 def compare_audits(first: Audit, second: Audit) -> Comparison:
-    """Held-out rows of the first that the second has too; the slices are the first's confirmed ones."""
-    rows = np.flatnonzero(~first.discover)
-    ids = first.evaluation.row_ids[rows]
-    shared, mine, theirs = np.intersect1d(ids, second.evaluation.row_ids, return_indices=True)
-    if not len(shared):
+    """The first's confirmed slices and all rows, on rows of the first that the second has too."""
+    mine, theirs = shared_rows(first.evaluation, second.evaluation)
+    if not len(mine):
         raise InputError("the two audits do not share their rows; audit both models on the same ones")
-    before = first.evaluation.rows(rows[mine])
+    before = first.evaluation.rows(mine)
     after = second.evaluation.rows(theirs)
     if before.errors is None or after.errors is None:
         raise InputError("one of the two audits has no errors to compare; audit both with labels and predictions")
-    if not np.array_equal(np.asarray(before.labels), np.asarray(after.labels)):
+    if first_other_label(before, after) is not None:
         raise InputError("the two audits have different labels for the same rows; audit both with the same labels")
-    groups = _groups(first, rows[mine], before, after)
-    changes = tuple(measure(group, before.groups, ALPHA / len(groups)) for group in groups)
-    return Comparison(changes, "error", ALPHA, {"rows": len(shared), "of": len(rows)})
-
-
-def _groups(first: Audit, rows: Any, before: Evaluation, after: Evaluation) -> list[Group]:
-    assert before.errors is not None
-    assert after.errors is not None
-    outcomes: dict[str, Any] = {"before": before.errors.astype(float), "after": after.errors.astype(float)}
-    slices = [slice_ for slice_ in first.confirmed if slice_.side == "hard" and not slice_.task]
-    groups = [Group(s.id, s.name, "", s.members[rows], **outcomes) for s in slices]
-    inside = np.zeros(len(rows), dtype=bool)
-    for group in groups:
-        inside |= group.inside
-    return [
-        *groups,
-        Group("rest", "Rows in none of them", "", ~inside, **outcomes),
-        Group("overall", "All rows", "", np.ones(len(rows), dtype=bool), **outcomes),
-    ]
+    groups = list(known_groups(first, mine, after))
+    outcomes = (before.errors.astype(float), after.errors.astype(float))
+    groups.append(Group("overall", "All rows", "", np.ones(len(mine), dtype=bool), *outcomes, kind="all"))
+    level = ALPHA / (count_tested(first) + 1)
+    changes = tuple(measure(group, before.groups, level) for group in groups)
+    return Comparison(changes, "error", ALPHA, {"rows": len(mine), "of": len(first.evaluation)})
 
 
 def comparison_lines(comparison: Comparison, titles: Mapping[str, str], axis: marks.Axis) -> dict[str, Any]:
-    """Slices with the worst change first, then the rest and all."""
+    """Slices with the worst change first, then all rows."""
     changes = [change for change in comparison.changes if change.id not in TOTALS]
     totals = [change for change in comparison.changes if change.id in TOTALS]
     order = sorted(changes, key=lambda change: -(change.change or 0.0))

@@ -23,20 +23,29 @@ def comparison_table(comparison: Comparison) -> Table:
         else:
             table.add_column(head, justify="right")
     for change in comparison.changes:
-        table.add_row(*_cells(change))
+        if is_shown(change):
+            table.add_row(*_cells(change))
     return table
 
 
+def is_shown(change: Change) -> bool:
+    """Whether a change is worth a line: a slice that a search found is not where nothing is shown of it."""
+    return change.kind != "found" or change.judgement != "no change shown"
+
+
+def name_of(change: Change) -> str:
+    """What a group of rows is called."""
+    name = change.name if change.kind in ("all", "rest") else f"{change.id} {change.name}".strip()
+    return f"{change.task}, {name}" if change.task else name
+
+
 def _cells(change: Change) -> list[str]:
-    name = change.name if change.id in ("overall", "rest") else f"{change.id} {change.name}"
-    if change.task:
-        name = f"{change.task}, {name}"
     if change.change is None:
         difference = numbers.NOT_MEASURED
     else:
         difference = numbers.points(change.change)
     return [
-        name,
+        name_of(change),
         numbers.count(change.n),
         numbers.rate(change.before_rate),
         numbers.rate(change.after_rate),

@@ -8,6 +8,7 @@ from typing import Literal
 
 from ..core import Audit, Change, Comparison, Slice
 from . import numbers, sentences
+from .comparison_text import is_shown, name_of
 
 Status = Literal["passed", "failed", "skipped"]
 FAILED_ON = {"confirmed": "is confirmed", "beyond": "is confirmed, and neither class nor confidence explains it"}
@@ -145,9 +146,10 @@ def comparison_gate(comparison: Comparison, command: str, fail_on: str | None) -
     fail_on : str, optional
         "worse". Default: nothing fails.
     """
-    checks = [_change_check(change, comparison.outcome, fail_on) for change in comparison.changes]
-    worse = sum(change.judgement == "worse" for change in comparison.changes)
-    better = sum(change.judgement == "better" for change in comparison.changes)
+    changes = [change for change in comparison.changes if is_shown(change)]
+    checks = [_change_check(change, comparison.outcome, fail_on) for change in changes]
+    worse = sum(change.judgement == "worse" for change in changes)
+    better = sum(change.judgement == "better" for change in changes)
     groups = numbers.counted(len(checks), "group")
     rule = "" if fail_on is None else "the second model is worse"
     return Gate(
@@ -161,22 +163,23 @@ def comparison_gate(comparison: Comparison, command: str, fail_on: str | None) -
 
 
 def _change_check(change: Change, outcome: str, fail_on: str | None) -> Check:
-    name = change.name if change.id in ("overall", "rest") else _named(change.id, change.name, "")
-    if change.task:
-        name = f"{change.task}, {name}"
+    name = name_of(change)
     before = numbers.rate_of(change.before_errors, change.n)
     after = numbers.rate_of(change.after_errors, change.n)
     interval = numbers.interval(*change.interval)
     if change.change is None:
         return Check(name, "skipped", "It has no rows here.", ("0", before, after, "", change.judgement))
     difference = f"{numbers.points(change.change)} ({interval})"
+    judgement = f"{change.judgement}, though nobody named it" if change.kind == "found" else change.judgement
     bad = "wrong" if outcome == sentences.ERROR else f"with a {outcome}"
     sentence = (
         f"{before} of {numbers.counted(change.n, 'row')} {bad} before, {after} after: a change of "
-        f"{numbers.points(change.change)} points ({interval}); {change.judgement}."
+        f"{numbers.points(change.change)} points ({interval}); {judgement}."
     )
+    if change.judgement == "no change shown" and change.visible is not None:
+        sentence += f" A rise of {numbers.points(change.visible)} points would have been seen (80% power)."
     status: Status = "failed" if fail_on and change.judgement == "worse" else "passed"
-    return Check(name, status, sentence, (numbers.count(change.n), before, after, difference, change.judgement))
+    return Check(name, status, sentence, (numbers.count(change.n), before, after, difference, judgement))
 
 
 def shares_gate(slices: Sequence[Slice], shares: Mapping[str, float], n: int, fail_on: float | None) -> Gate:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from ..core.apply import apply
 from ..core.confirm import Settings
 from .auditing import add_map, audit, load, save
+from .comparing import COMPARE_METHODS, compare
 from .looks import audit_look
 from .methods import DEFAULT_METHODS, check_methods, options_of
 
 __all__ = [
+    "COMPARE_METHODS",
     "DEFAULT_METHODS",
     "Settings",
     "add_map",
@@ -16,6 +18,7 @@ __all__ = [
     "audit",
     "audit_look",
     "check_methods",
+    "compare",
     "load",
     "options_of",
     "save",

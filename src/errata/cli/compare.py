@@ -1,0 +1,88 @@
+"""`errata compare`: two models on the same rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from ..report.gates import comparison_gate
+from ..report.progress_bars import progress_bar
+from .common import Names, Sets, read_options
+from .gates import Junit, Summary, check_gate, finish
+
+
+def compare(
+    first: Annotated[Path, typer.Argument(metavar="A", help="The first model: a saved audit, or a file of rows.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="The second model, on the same rows.")],
+    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="A .json to write.")] = None,
+    slices: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="A saved audit of other rows: compare its confirmed slices.")
+    ] = None,
+    by: Annotated[
+        Names, typer.Option(metavar="COLUMN", help="Compare each value of `label` or of a column; repeat.")
+    ] = [],
+    search: Annotated[
+        bool, typer.Option("--search/--no-search", help="Search for slices where B is worse though nobody named them.")
+    ] = True,
+    method: Annotated[Names, typer.Option(help="Method of the search, as of `errata audit`.")] = [],
+    sets: Sets = [],
+    representation: Annotated[Names, typer.Option(metavar="[METHOD=]NAME", help="Which embedding to search.")] = [],
+    metadata: Annotated[Names, typer.Option(metavar="COLUMN", help="A further column of A; `all` for all.")] = [],
+    seed: Annotated[int, typer.Option(help="Seed of the search, never of the split.")] = 0,
+    alpha: Annotated[float, typer.Option(help="Chance that any interval misses, on each side.")] = 0.05,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
+    fail_on: Annotated[str | None, typer.Option(metavar="worse", help="Exit 1 if any group of rows got worse.")] = None,
+    junit: Junit = None,
+    summary: Summary = None,
+) -> None:
+    """Compare two models on the same rows, in known slices and in slices that a search finds."""
+    from .. import report, store, workflow
+
+    if output is not None:
+        store.check_output(output)
+    check_gate(fail_on, ("worse",), junit, summary)
+    methods = [name for names in method for name in names.split(",") if name]
+    options = read_options(methods or workflow.COMPARE_METHODS, sets, representation)
+    if methods:
+        workflow.check_methods(methods, options, seed, "none")
+    known = None if slices is None else workflow.load(slices)
+    before = _read(first, metadata)
+    after = _read(second, [])
+    with progress_bar() as progress:
+        comparison = workflow.compare(
+            before,
+            after,
+            slices=known,
+            by=by,
+            search=search,
+            methods=methods or None,
+            options=options,
+            seed=seed,
+            alpha=alpha,
+            progress=progress,
+        )
+    text = json.dumps(comparison.to_json(), indent=1, default=str)
+    if output is not None:
+        with store.atomic_file(output) as partial:
+            partial.write_text(text + "\n")
+    if as_json:
+        typer.echo(text)
+    else:
+        console = Console(highlight=False)
+        console.print(report.comparison_table(comparison), *map(Text, comparison.facts["notes"]), sep="\n")
+    finish(comparison_gate(comparison, "compare", fail_on), junit, summary, quiet=as_json)
+
+
+def _read(path: Path, metadata: Names) -> Any:
+    """Return a saved audit where the path is a folder, else the rows of a file."""
+    from .. import workflow
+    from ..inputs import read
+
+    if path.is_dir():
+        return workflow.load(path)
+    return read(path, metadata=metadata)

@@ -1,0 +1,341 @@
+"""Two models on the same rows: known slices by paired tests, and a search for rows where the second is worse.
+
+The search has an outcome of its own: the second model is wrong where the first was right. A region that both find hard
+has many such rows, and as many the other way round; so a slice that is found must pass two tests on held-out rows: it
+has more such rows than the rest, and the error rate rose in it by the paired test. A claim that needs both may spend
+the whole level on each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..core import Array, Audit, Change, Comparison, Evaluation, InputError, Progress, Slice, Source, silent
+from ..core.apply import apply
+from ..core.comparison import Group, measure
+from ..core.confirm import Settings, SplitTask
+from ..core.errors import unknown
+from ..core.known_slices import audited_trials, count_tested, first_other_label, known_groups, shared_rows
+from ..core.paired import visible_rise
+from ..core.same_rows import count_same_rows
+from ..core.split import discover_mask
+from .auditing import audit
+from .methods import Options
+from .seeking import FEWEST_ROWS
+
+COMPARE_METHODS = ("consensus", "rules")
+LABEL = "label"
+MOST_VALUES = 50  # of a column whose values are compared one by one
+MOST_EXAMPLES = 10
+SMALL = 0.02  # of the held-out rows: the size of slice that sensitivity is stated for
+FLATTERED = (
+    "The rows of the known slices also confirmed them for the first model, so a model that is no better looks better "
+    "there. Their intervals allow for all {tested} slices that were tested; the changes themselves do not."
+)
+
+
+def compare(
+    first: Audit | Evaluation,
+    second: Audit | Evaluation,
+    *,
+    slices: Audit | None = None,
+    by: Sequence[str] = (),
+    search: bool = True,
+    methods: Sequence[str] | None = None,
+    options: Options | None = None,
+    seed: int = 0,
+    alpha: float = 0.05,
+    progress: Progress = silent,
+) -> Comparison:
+    """Compare two models on the same rows, and search for slices where the second is worse.
+
+    Parameters
+    ----------
+    first, second : Audit or Evaluation
+        The rows under each model, matched by id. The first's representations and metadata are searched. The confirmed
+        slices of an audit are compared on the rows that were held out from its search.
+    slices : Audit, optional
+        Compare the confirmed slices of this audit, on rows that were not audited.
+    by : list of str
+        Compare each value of these columns: `label`, or metadata of the first.
+    search : bool
+        Search for slices where the second model is worse.
+    methods : list of str, optional
+        Of the search. Default: `consensus` where the first has representations, `rules` where it has metadata.
+    options, seed : mapping, int
+        Of the search, as of `audit`.
+    alpha : float
+        Chance that any of the intervals misses, on each side.
+    progress : callable
+        Called with the stage and the share that is done.
+
+    Returns
+    -------
+    Comparison
+        All rows, known slices, values of `by`, and slices that were found, whose ids are "r1", "r2", …
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import errata
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(4000, 2))
+    >>> labels = rng.integers(0, 2, 4000)
+    >>> def model(hard):
+    ...     wrong = rng.random(4000) < np.where(x[:, 0] > 1, hard, 0.05)
+    ...     return errata.Evaluation(labels=labels, predictions=labels ^ wrong, representations={"x": x})
+    >>> comparison = errata.compare(model(0.05), model(0.5))
+    >>> comparison["r1"].judgement
+    'worse'
+    """
+    if not 0 < alpha < 0.5:
+        raise InputError(f"`alpha` must be between 0 and 0.5; got {alpha}")
+    pair = _pair(first, second)
+    known = _known(first, slices, pair)
+    named = [group for column in by for group in _values(pair, column)]
+    methods = _default_methods(pair.before) if methods is None else methods
+    searching = search and pair.any_broken and bool(methods)
+    parts = 1 + bool(known.groups or named) + searching
+    overall = [
+        Group("overall", "all rows", task, np.ones(len(pair.before), dtype=bool), *outcomes, kind="all")
+        for task, outcomes in pair.outcomes.items()
+    ]
+    changes = [measure(group, pair.before.groups, alpha / parts / len(overall)) for group in overall]
+    level = alpha / parts / max(known.tested + len(named), 1)
+    changes += [measure(group, known.groups_of_rows, level) for group in known.groups]
+    changes += [measure(group, pair.before.groups, level) for group in named]
+    found = _Found()
+    if searching:
+        found = _search(pair, alpha / parts, {"methods": methods, "options": options, "seed": seed}, progress)
+    facts: dict[str, Any] = {
+        "rows": len(pair.before),
+        "parts": parts,
+        "methods": list(methods),
+        "seed": seed,
+        "tested": found.tested,
+        "examples": found.examples,
+        "notes": [*pair.notes, *known.notes, *_sensitivity(changes, found)],
+    }
+    if search:
+        facts["notes"].append(_search_note(pair, methods, found))
+    return Comparison((*changes, *found.changes), pair.outcome_name, alpha, facts)
+
+
+def _default_methods(rows: Evaluation) -> list[str]:
+    """Return the default methods that have something to search."""
+    searched = (rows.representations, rows.metadata)
+    return [method for method, has in zip(COMPARE_METHODS, searched, strict=True) if has]
+
+
+@dataclass(frozen=True, eq=False)
+class _Pair:
+    """Rows that both models were measured on."""
+
+    before: Evaluation
+    after: Evaluation  # in the same order
+    rows: Array  # (m,) their numbers in the first
+    outcomes: dict[str, tuple[Array, Array]]  # task -> (m,) 0/1 under each model
+    outcome_name: str
+    notes: tuple[str, ...]
+
+    @property
+    def any_broken(self) -> bool:
+        """Whether the second model is wrong anywhere that the first was right."""
+        return any(bool((after > before).any()) for before, after in self.outcomes.values())
+
+
+def _pair(first: Audit | Evaluation, second: Audit | Evaluation) -> _Pair:
+    all_before = _rows_of(first)
+    all_after = _rows_of(second)
+    mine, theirs = shared_rows(all_before, all_after)
+    if len(mine) < FEWEST_ROWS:
+        raise InputError(
+            f"the two models share {len(mine)} rows by id; a comparison needs at least {FEWEST_ROWS}; "
+            "measure both on the same rows, with the same ids"
+        )
+    before = all_before.rows(mine)
+    after = all_after.rows(theirs)
+    other = first_other_label(before, after)
+    if other is not None:
+        raise InputError(f"row {before.row_ids[other]} has different labels under the two models; give the same ones")
+    if isinstance(first, Audit):
+        trials = audited_trials(first)
+    else:
+        discover = discover_mask(first)
+        trials = {task: SplitTask(view, discover, Settings()) for task, view in first.tasks()}
+    earlier = dict(before.tasks())
+    later = dict(after.tasks())
+    if set(earlier) != set(later):
+        raise InputError("the two models do not have the same tasks; give the same labels in the same order")
+    outcomes = {
+        task: (trial.outcome_of(earlier[task]), trial.outcome_of(later[task])) for task, trial in trials.items()
+    }
+    notes = []
+    left_out = max(len(all_before), len(all_after)) - len(mine)
+    if left_out:
+        notes.append(f"{left_out:,} rows that only one of the two has are left out.")
+    name = next(iter(trials.values())).outcome_name
+    return _Pair(before, after, mine, outcomes, name, tuple(notes))
+
+
+def _rows_of(model: Audit | Evaluation) -> Evaluation:
+    if isinstance(model, Audit):
+        return model.evaluation
+    if isinstance(model, Evaluation):
+        return model
+    raise InputError(f"`compare` takes audits and evaluations; got {type(model).__name__}")
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """Slices that were known before."""
+
+    groups: list[Group] = field(default_factory=list)
+    groups_of_rows: Array | None = None  # what rows belong together, of the rows of `groups`
+    tested: int = 0  # slices that their intervals allow for
+    notes: tuple[str, ...] = ()
+
+
+def _known(first: Audit | Evaluation, slices: Audit | None, pair: _Pair) -> _Known:
+    """Return the confirmed slices of an audit: of `slices` on new rows, else of the first on its held-out rows."""
+    if slices is not None:
+        return _on_new_rows(slices, pair)
+    if not isinstance(first, Audit):
+        return _Known()
+    groups = list(known_groups(first, pair.rows, pair.after))
+    if not groups:
+        return _Known(notes=("The first audit has no confirmed slice to compare.",))
+    tested = count_tested(first)
+    return _Known(groups, pair.before.groups, tested, (FLATTERED.format(tested=tested),))
+
+
+def _on_new_rows(slices: Audit, pair: _Pair) -> _Known:
+    """Return the confirmed slices of another audit, on rows that it did not see: no selection, no correction."""
+    new = np.ones(len(pair.before), dtype=bool)
+    if count_same_rows(slices.evaluation, pair.before):
+        new = ~np.isin(pair.before.row_ids, slices.evaluation.row_ids)
+    if not new.any():
+        raise InputError(
+            "all rows are rows of the audit in `slices`; give that audit as the first model, or rows it did not see"
+        )
+    rows = pair.before.rows(new)
+    weights = apply(slices, rows)
+    groups = []
+    for slice_ in slices.confirmed:
+        if slice_.side == "hard" and slice_.id in weights and slice_.task in pair.outcomes:
+            before, after = pair.outcomes[slice_.task]
+            inside = weights[slice_.id] >= slice_.threshold
+            groups.append(Group(slice_.id, slice_.name, slice_.task, inside, before[new], after[new]))
+    notes = [f"Known slices are compared on {int(new.sum()):,} rows that were not audited."]
+    return _Known(groups, rows.groups, len(groups), tuple(notes))
+
+
+def _values(pair: _Pair, column: str) -> Iterator[Group]:
+    """Yield the rows of each value of a column."""
+    if column == LABEL and pair.before.task == "classification" and pair.before.labels is not None:
+        values = np.array([pair.before.class_name(int(label)) for label in pair.before.labels])
+    elif column in pair.before.metadata:
+        values = pair.before.metadata[column]
+    else:
+        raise unknown("column", column, [LABEL, *pair.before.metadata])
+    distinct = np.unique(values)
+    if len(distinct) > MOST_VALUES:
+        raise InputError(
+            f"column `{column}` has {len(distinct):,} values; at most {MOST_VALUES} can be compared one by one"
+        )
+    for value in distinct:
+        for task, outcomes in pair.outcomes.items():
+            yield Group(f"{column}={value}", "", task, values == value, *outcomes, kind="group")
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What a search for rows that got worse found."""
+
+    changes: tuple[Change, ...] = ()
+    tested: int = 0
+    examples: dict[str, list[Any]] = field(default_factory=dict)
+    small: tuple[int, float | None] | None = None  # rows of a small slice, and the rise that they would show
+
+
+def _search(pair: _Pair, alpha: float, search: dict[str, Any], progress: Progress) -> _Found:
+    """Search every task for slices where the second model is wrong and the first was right."""
+    changes: list[Change] = []
+    examples: dict[str, list[Any]] = {}
+    tested = 0
+    small = None
+    for task, (before, after) in pair.outcomes.items():
+        settings = Settings(alpha=alpha / len(pair.outcomes))
+        rows = _broken_rows(pair, before, after)
+        result = audit(rows, settings=settings, within="none", progress=progress, **search)
+        family = max(int(result.settings["tested"]), 1)
+        level = settings.alpha / family
+        tested += int(result.settings["tested"])
+        held_out = ~result.discover
+        for slice_ in result.slices:
+            change = _found_change(slice_, f"r{len(changes) + 1}", task, (before, after), result, level)
+            changes.append(change)
+            if change.judgement == "worse":
+                broken = slice_.members & held_out & (after > before)
+                examples[change.id] = np.sort(rows.row_ids[broken])[:MOST_EXAMPLES].tolist()
+        n = round(SMALL * int(held_out.sum()))
+        fixed = float((before > after)[held_out].mean())
+        small = n, visible_rise(n, fixed, level)
+    return _Found(tuple(changes), tested, examples, small)
+
+
+def _broken_rows(pair: _Pair, before: Array, after: Array) -> Evaluation:
+    """The rows with the outcome of the search as their error; what is searched knows nothing else of the outcome."""
+    known = pair.before
+    return Evaluation(
+        labels=np.zeros(len(known), dtype=np.int64),
+        predictions=(after > before).astype(np.int64),
+        class_names=("not worse", "worse"),
+        representations=known.representations,
+        sources={name: Source(from_model=False) for name in known.representations},
+        metadata=known.metadata,
+        ids=known.ids,
+        groups=known.groups,
+        media=known.media,
+    )
+
+
+def _found_change(
+    slice_: Slice, id: str, task: str, outcomes: tuple[Array, Array], result: Audit, level: float
+) -> Change:
+    """A slice that was found, on held-out rows: worse only where it also has more such rows than the rest."""
+    inside = slice_.members & ~result.discover
+    change = measure(Group(id, slice_.name, task, inside, *outcomes, kind="found"), result.evaluation.groups, level)
+    if change.judgement == "worse" and slice_.verdict != "confirmed":
+        return replace(change, judgement="no change shown")
+    return change
+
+
+def _sensitivity(changes: Sequence[Change], found: _Found) -> list[str]:
+    """What would have been seen, in one sentence or two."""
+    rises = []
+    for change in changes:
+        name = f"{change.n:,} rows" if change.kind == "all" else change.id
+        visible = "none" if change.visible is None else f"{100 * change.visible:.1f}"
+        if change.task:
+            name = f"{change.task}, {name}"
+        rises.append(f"{name}: {visible}")
+    sentences = [f"Smallest rise that would have been seen (80% power), in points: {', '.join(rises)}."]
+    if found.small is not None:
+        n, visible_rise_of_small = found.small
+        small = "no rise" if visible_rise_of_small is None else f"a rise of {100 * visible_rise_of_small:.0f} points"
+        sentences.append(f"In a slice of {n:,} held-out rows that the search finds, {small} would have been seen.")
+    return sentences
+
+
+def _search_note(pair: _Pair, methods: Sequence[str], found: _Found) -> str:
+    if not methods:
+        return "Slices where the second model is worse were not searched for: the first has nothing to search."
+    if not pair.any_broken:
+        return "The second model is wrong nowhere that the first was right."
+    worse = sum(change.judgement == "worse" for change in found.changes)
+    return f"Searched for slices where the second model is worse: {found.tested} tested, {worse} confirmed."
