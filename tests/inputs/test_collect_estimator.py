@@ -164,12 +164,16 @@ def test_what_is_no_fitted_predictor_says_so(data):
         from_estimator(LinearRegression().fit(X, X[:, :2]), X, X[:, :2])
 
 
-def test_missing_inputs_are_no_representation(data):
+def test_missing_inputs_are_filled_in_and_marked(data):
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     X, y = data
     X[4, 1] = np.nan
+    X[5:20, 2] = np.nan
     model = HistGradientBoostingClassifier(max_iter=2).fit(X, y)
-    with pytest.raises(InputError, match=r"row 4.*features=False"):
-        from_estimator(model, X, y)
-    assert from_estimator(model, X, y, features=False).probs.shape == (80, 3)
+    features = from_estimator(model, X, y).representations["features"]
+    assert features.shape == (80, 4)  # a column says where the third was missing; one row is too few for a column
+    filled = np.where(np.isnan(X[:, 1]), np.nanmedian(X[:, 1]), X[:, 1])
+    assert np.allclose(features[:, 1], (filled - filled.mean()) / filled.std(), atol=1e-6)
+    assert np.array_equal(features[:, 3] > 0, np.isnan(X[:, 2]))
+    assert from_estimator(model, X, y, features=False).representations == {}

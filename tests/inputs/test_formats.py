@@ -112,8 +112,11 @@ def test_errors_name_every_format(tmp_path):
     with pytest.raises(InputError) as caught:
         collect({"losses": [1.0]})
     assert str(caught.value) == (
-        f"collect takes a path ({suffixes}), a toy with its number of rows, a pandas, polars or pyarrow table, "
-        "a fitted scikit-learn estimator with (X, y), or a PyTorch model with a loader; got dict"
+        f"collect takes a path ({suffixes}), a toy with its number of rows, a pandas, polars or pyarrow table, a "
+        "`datasets.Dataset` or a list of dicts, an ONNX Runtime session with its rows, a Hugging Face pipeline with "
+        "its rows, a LightGBM booster with its rows, an XGBoost booster with its rows, a fitted scikit-learn estimator "
+        "with (X, y), a PyTorch model with a loader, a model with `predict` and its rows, or a function that predicts "
+        "a batch, with its rows; got dict"
     )
 
 
@@ -131,7 +134,9 @@ def test_outside_formats_are_asked_first_and_ours_keep_their_names(monkeypatch):
 
 
 def test_every_format_has_the_name_it_is_registered_under():
-    assert list(FORMATS) == ["npz", "parquet", "csv", "table", "sklearn", "torch"]
+    files = ["npz", "parquet", "csv"]
+    models = ["onnx", "pipeline", "lightgbm", "xgboost", "sklearn", "torch", "predict", "function"]
+    assert list(FORMATS) == [*files, "table", *models]
     assert all(format_.name == name for name, format_ in FORMATS.items())
     suffixes = [suffix for format_ in FORMATS.values() for suffix in getattr(format_, "suffixes", ())]
     assert len(suffixes) == len(set(suffixes))

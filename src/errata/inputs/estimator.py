@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse, special
 
-from ..core import Array, Evaluation, InputError, Source
-from ..core.errors import unknown
+from ..core import Array, Evaluation, InputError, Progress, Source
+from ..core.evaluation import Task
+from .features import encode_columns, encode_matrix
 from .formats import ObjectFormat
-from .media import Texts
+from .media import Texts, as_media
+from .outputs import interpret
+from .predictor import metadata_of
+from .progress import note, terminal_progress
+from .rows import Rows, rows_of
+from .tables import is_table
 
 LARGEST_DENSE = 1 << 27  # values of a sparse input that is made dense: one gigabyte
 
@@ -24,46 +30,110 @@ _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 
 
 def from_estimator(
-    estimator: Any, X: Any, y: Any, *, metadata: Sequence[str] = (), features: bool = True
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    labels: str | None = None,
+    task: Task | None = None,
+    metadata: Any = None,
+    media: Any = None,
+    features: bool = True,
+    progress: Progress = terminal_progress,
 ) -> Evaluation:
     """An Evaluation of a fitted estimator on inputs `X` and true answers `y`.
 
-    Representations: "features", the numeric input of the estimator (of a Pipeline, of its last step),
-    which is not the model's own; and for a multi-layer perceptron "penultimate", its last hidden layer.
-    metadata: columns of `X` where it is a data frame. features: False leaves "features" out.
+    Representations: "features", the input of the estimator (of a Pipeline, of its last step), which is not the
+    model's own: columns of a table are scaled, encoded and filled in. For a multi-layer perceptron also
+    "penultimate", its last hidden layer. labels: the column of `X` that holds the answers, where `y` is not given.
+    task: "regression" or "classification", for a regressor whose targets are 0 and 1. metadata: columns of `X`, or a
+    table or dict of further ones. Default: all columns of a table that are numbers or categories. media: what a row
+    looks like: images, paths or texts. features: False leaves "features" out. progress: where what was decided is
+    said; `silent` for nowhere.
     """
     _check_fitted(estimator)
-    y = _answers(X, y)
+    if y is None:
+        rows = rows_of(X, labels=labels)
+        X = rows.inputs
+        y = rows.labels
+    answers = _answers(X, y)
     if hasattr(estimator, "classes_"):
-        outcome = _classified(estimator, X, y)
+        outcome = _classified(estimator, X, answers)
     else:
-        outcome = _regressed(estimator, X, y)
-    inputs, last = _last_step(estimator, X)
-    representations: dict[str, Array] = {}
-    sources: dict[str, Source] = {}
-    numbers = _numbers(inputs) if features or _is_perceptron(last) else None
-    if _is_perceptron(last) and numbers is not None:
-        representations["penultimate"] = penultimate(last, numbers)
-        sources["penultimate"] = Source(from_model=True)
-    if features and numbers is not None:
-        _check_complete(numbers)
-        representations["features"] = numbers
-        sources["features"] = Source(from_model=False)
+        outcome = _regressed(estimator, X, answers, task, progress)
+    table = rows_of((X, answers)) if is_table(X) else None
+    columns: Mapping[str, Array] = {}
+    texts: Mapping[str, Array] = {}
+    if table is not None:
+        columns = table.columns
+        texts = table.texts
+    representations, sources = _representations(estimator, X, table, features, progress)
+    shown = as_media(media)
+    if shown is None:
+        shown = _texts(X) if table is None else table.media
     return Evaluation(
         **outcome,
         representations=representations,
         sources=sources,
-        metadata=_columns(X, metadata),
-        media=_texts(X),
+        metadata=_metadata(metadata, columns, texts, len(answers)),
+        media=shown,
     )
 
 
+def _metadata(wanted: Any, columns: Mapping[str, Array], texts: Mapping[str, Array], n: int) -> dict[str, Array]:
+    named = isinstance(wanted, str) or (isinstance(wanted, Sequence) and len(wanted) > 0 and not is_table(wanted))
+    if not columns and not texts and named and "all" not in wanted:
+        raise InputError("`metadata` names columns of `X`, which has no names here; give `X` as a data frame")
+    return metadata_of(wanted, columns, n, texts)
+
+
+def _representations(
+    estimator: Any, X: Any, table: Rows | None, features: bool, progress: Progress
+) -> tuple[dict[str, Array], dict[str, Source]]:
+    """The last hidden layer of a perceptron, and what the estimator reads as features."""
+    inputs, last = _last_step(estimator, X)
+    representations: dict[str, Array] = {}
+    sources: dict[str, Source] = {}
+    numbers = None
+    if _is_perceptron(last) or (features and not is_table(inputs)):
+        numbers = _numbers(inputs)
+    if _is_perceptron(last) and numbers is not None:
+        representations["penultimate"] = penultimate(last, numbers)
+        sources["penultimate"] = Source(from_model=True)
+    matrix = None
+    if features and is_table(inputs):
+        matrix = _encoded(inputs, table, inputs is X, progress)
+    elif features and numbers is not None:
+        prepared = inputs is not X or sparse.issparse(inputs)  # by steps of the user's own
+        matrix = numbers if prepared and np.isfinite(numbers).all() else encode_matrix(numbers)
+    if matrix is not None:
+        representations["features"] = matrix
+        sources["features"] = Source(from_model=False)
+    return representations, sources
+
+
+def _encoded(inputs: Any, table: Rows | None, raw: bool, progress: Progress) -> Array | None:
+    """The columns of a table as a matrix; None where none of them is a feature."""
+    rows = table if raw and table is not None else rows_of((inputs, np.zeros(len(inputs))))
+    columns = {name: values for name, values in rows.columns.items() if values.ndim == 1}
+    if not columns:
+        return None
+    encoded = encode_columns(columns)
+    left_out = [f"`{name}`" for name in (*encoded.left_out, *rows.texts)]
+    if left_out:
+        note(progress, f"left out of the features: {', '.join(left_out)} (constant, or another text in most rows)")
+    return encoded.matrix
+
+
 def is_estimator(source: Any) -> bool:
-    """Whether this predicts and is no module of PyTorch's, some of which predict too."""
-    return hasattr(source, "predict") and not hasattr(source, "forward")
+    """Whether this predicts as scikit-learn's estimators do; modules of PyTorch's may predict too."""
+    named = any(hasattr(source, name) for name in ("classes_", "get_params"))
+    return named and hasattr(source, "predict") and not hasattr(source, "forward")
 
 
 def _inputs_and_answers(data: Any) -> tuple[Any, ...]:
+    if is_table(data):
+        return (data,)
     if not isinstance(data, list | tuple) or len(data) != 2:
         raise InputError("a scikit-learn estimator needs its inputs and answers; call collect(estimator, (X, y))")
     return tuple(data)
@@ -149,7 +219,7 @@ def _positives(probs: Sequence[Array], classes: Sequence[Array]) -> Array:
     return np.stack(columns, axis=1)
 
 
-def _regressed(estimator: Any, X: Any, y: Array) -> dict[str, Any]:
+def _regressed(estimator: Any, X: Any, y: Array, task: Task | None, progress: Progress) -> dict[str, Any]:
     from sklearn.base import is_regressor
 
     if hasattr(estimator, "__sklearn_tags__") and not is_regressor(estimator):
@@ -159,7 +229,15 @@ def _regressed(estimator: Any, X: Any, y: Array) -> dict[str, Any]:
     if y.dtype.kind not in "biuf":
         raise InputError(f"`y` must be numbers for a regressor; got {y.dtype}; convert it first")
     predictions = np.asarray(estimator.predict(X), dtype=np.float64).reshape(len(y))
-    return {"labels": y, "predictions": predictions, "losses": np.square(y - predictions), "task": "regression"}
+    two_valued = bool(np.isin(y, (0, 1)).all())
+    if task is None and not two_valued:
+        task = "regression"
+        if (y == np.round(y)).all():
+            note(progress, f"{type(estimator).__name__} is a regressor, so its whole-numbered targets are values")
+    outcome = interpret(predictions, y, task=task)
+    for sentence in outcome.notes:
+        note(progress, sentence)
+    return outcome.fields
 
 
 def _last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
@@ -201,15 +279,6 @@ def _dense(inputs: Any) -> Array:
     return dense
 
 
-def _check_complete(features: Array) -> None:
-    bad = ~np.isfinite(features).all(axis=1)
-    if bad.any():
-        raise InputError(
-            f"the input has NaN or infinity, first at row {int(np.flatnonzero(bad)[0])}, so it is no representation; "
-            "impute it in a step of the Pipeline, or collect with features=False"
-        )
-
-
 def _is_perceptron(estimator: Any) -> bool:
     return all(hasattr(estimator, name) for name in ("coefs_", "intercepts_", "activation"))
 
@@ -221,16 +290,6 @@ def penultimate(perceptron: Any, X: Array) -> Array:
     for weights, bias in zip(perceptron.coefs_[:-1], perceptron.intercepts_[:-1], strict=True):
         hidden = activation(hidden @ weights + bias)
     return hidden
-
-
-def _columns(X: Any, metadata: Sequence[str]) -> dict[str, Array]:
-    names = (metadata,) if isinstance(metadata, str) else tuple(metadata)
-    if names and not hasattr(X, "columns"):
-        raise InputError("`metadata` names columns of `X`, which has no names here; give `X` as a data frame")
-    for name in names:
-        if name not in X.columns:
-            raise unknown("metadata column", name, map(str, X.columns))
-    return {name: np.asarray(X[name]) for name in names}
 
 
 def _texts(X: Any) -> Texts | None:

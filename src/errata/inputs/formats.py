@@ -31,7 +31,8 @@ class ObjectFormat:
     name: in the registry. description: what `collect` takes, for its error sentence. accepts: whether an object is of
     this format; it is asked of every object, so it must not import what an object may come from. arguments: from the
     `data` of `collect(source, data)` to the positional arguments behind `source`; it raises where they are not right.
-    collect: (source, *arguments, **options) -> Evaluation; its keyword-only parameters are the options.
+    collect: (source, *arguments, **options) -> Evaluation; its keyword-only parameters are the options. passes_to: the
+    function whose keyword-only parameters they are, where `collect` hands them on.
     """
 
     name: str
@@ -39,6 +40,7 @@ class ObjectFormat:
     accepts: Callable[[Any], bool]
     arguments: Callable[[Any], tuple[Any, ...]]
     collect: Callable[..., Evaluation]
+    passes_to: Callable[..., Evaluation] | None = None
 
 
 InputFormat = FileFormat | ObjectFormat

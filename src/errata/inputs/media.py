@@ -19,6 +19,10 @@ from ..core.media import JPEG_QUALITY
 if TYPE_CHECKING:
     from PIL import Image
 
+    from ..core import Media
+
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff")
+
 
 class Texts:
     """One text a row."""
@@ -139,6 +143,45 @@ class ImagePaths(Images):
     def _open(self, item: int, px: int) -> Image.Image | None:
         path = self._path(item)
         return None if path is None else _decode(path, px)
+
+
+class ImageObjects(Images):
+    """Images of Pillow, one a row; None where there is none."""
+
+    def rows(self, index: Array) -> ImageObjects:
+        """Some of the rows, in the order of `index`."""
+        return ImageObjects(self._items, self._index[np.asarray(index)])
+
+    def _open(self, item: int, px: int) -> Image.Image | None:
+        image: Image.Image | None = self._items[item]
+        return None if image is None else image.copy()  # what encodes it may shrink it in place
+
+
+def as_media(value: Any, folder: str | Path = "") -> Media | None:
+    """What a person is to see of each row, from arrays of images, paths, encoded bytes, Pillow images or texts.
+
+    value: (n, h, w) or (n, h, w, 3) pixels; or n paths of images, texts, JPEG or PNG bytes, or images. A list of
+    texts that all end as image files do is a list of paths, relative to `folder`. A Media is returned as it is.
+    """
+    if value is None or hasattr(value, "thumbnail"):
+        return value  # type: ignore[no-any-return]  # a Media of one's own
+    if hasattr(value, "detach"):
+        value = value.detach().cpu().numpy()
+    if isinstance(value, np.ndarray) and value.ndim > 1:
+        return ImageArrays(value)
+    items = list(value)
+    if items and all(item is None or hasattr(item, "getbands") for item in items):
+        return ImageObjects(items)
+    if items and all(item is None or isinstance(item, bytes) for item in items):
+        return ImageBytes(items)
+    if items and all(isinstance(item, Path) or str(item).lower().endswith(IMAGE_SUFFIXES) for item in items):
+        return ImagePaths(items, folder)
+    if all(item is None or isinstance(item, str) for item in items):
+        return Texts(items)
+    kinds = ", ".join(sorted({type(item).__name__ for item in items})[:3])
+    raise InputError(
+        f"`media` must be images (arrays, paths, bytes or Pillow images) or texts, one a row; got a list of {kinds}"
+    )
 
 
 def _checked_pixels(images: Array) -> Array:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ..core import Evaluation, InputError, Media, Source
 from ..core.errors import unknown
+from ..core.evaluation import Task
+from .class_order import InputWarning
 from .media import ImagePaths, Texts
 
 OUTCOMES = ("losses", "labels", "probs", "predictions", "ids", "groups")
 MEDIA = ("text", "image_path", "image")
 KNOWN = (*OUTCOMES, *MEDIA, "embedding")
+MANY_CLASSES = 20  # whole numbers with more values than this may well be a regression
+TASKS = ("classification", "multilabel", "regression", "loss")
 PREFIXES = ("embedding:", "metadata:")
 ALL = "all"  # named as metadata, unless it is a column: every column that is nothing else
 
@@ -28,15 +33,20 @@ class Reading:
     foreign: tuple[str, ...] = ()  # representations that do not come from the audited model
     folder: Path = Path()  # where relative image paths start
     where: str = "the table"  # for error sentences
+    task: Task | None = None  # where the columns could be of two
 
     @classmethod
-    def of(cls, metadata: Sequence[str], foreign: Sequence[str], folder: Path, where: str) -> Reading:
+    def of(
+        cls, metadata: Sequence[str], foreign: Sequence[str], folder: Path, where: str, task: str | None = None
+    ) -> Reading:
         """From names, of which a single one may be a plain string."""
         if isinstance(metadata, str):
             metadata = (metadata,)
         if isinstance(foreign, str):
             foreign = (foreign,)
-        return cls(tuple(metadata), tuple(foreign), folder, where)
+        if task not in (None, *TASKS):
+            raise unknown("task", str(task), TASKS)
+        return cls(tuple(metadata), tuple(foreign), folder, where, cast("Task | None", task))
 
     def takes_all(self, names: Collection[str]) -> bool:
         """Whether every further column is metadata; names: all columns."""
@@ -74,15 +84,48 @@ def build(columns: Mapping[str, Any], reading: Reading, class_names: Sequence[st
     for name in reading.foreign:
         if name not in representations:
             raise unknown("representation", name, representations)
+    outcome, note = settle_numbers({name: columns[name] for name in OUTCOMES if name in columns}, reading.task)
+    if note is not None:
+        warnings.warn(f"{reading.where}: {note}", InputWarning, stacklevel=2)
     class_names = None if class_names is None else tuple(class_names)
     return Evaluation(
-        **{name: columns[name] for name in OUTCOMES if name in columns},
+        **outcome,
+        task=reading.task,
         representations=representations,
         metadata=_metadata(columns, reading),
         media=_media(columns, reading),
         class_names=class_names,
         sources={name: Source(from_model=False) for name in reading.foreign},
     )
+
+
+def settle_numbers(outcome: Mapping[str, Any], task: str | None) -> tuple[dict[str, Any], str | None]:
+    """The outcome with predictions as probabilities where they are, and what is to be said where it could be otherwise.
+
+    Labels of 0 and 1 with predictions between them are not a regression unless `task` says so.
+    """
+    if task is not None or "probs" in outcome or not {"labels", "predictions"} <= set(outcome):
+        return dict(outcome), None
+    labels = np.asarray(outcome["labels"])
+    predictions = np.asarray(outcome["predictions"])
+    if labels.ndim != 1 or any(array.dtype.kind not in "biuf" for array in (labels, predictions)):
+        return dict(outcome), None
+    whole = [bool((array == np.round(array)).all()) for array in (labels, predictions)]
+    if not whole[0]:
+        return dict(outcome), None
+    distinct = np.unique(labels)
+    span = f"{len(distinct)} values, {distinct[0]:g} to {distinct[-1]:g}"
+    if not whole[1] and np.isin(distinct, (0, 1)).all() and predictions.min() >= 0 and predictions.max() <= 1:
+        probable = {name: value for name, value in outcome.items() if name != "predictions"}
+        note = "`predictions` lie between labels of 0 and 1, so they are read as the probability of 1"
+        return {**probable, "probs": predictions}, f'{note}; task="regression" reads them as values'
+    if not whole[1]:
+        note = f"`labels` are whole numbers ({span}) and `predictions` are not, so this is read as a regression"
+        return dict(outcome), f'{note}; task="regression" says so'
+    if len(distinct) > MANY_CLASSES:
+        note = f"`labels` and `predictions` are whole numbers ({span}), so they are read as classes"
+        return dict(outcome), f'{note}; task="regression" reads them as values'
+    return dict(outcome), None
 
 
 def _representations(columns: Mapping[str, Any]) -> dict[str, Any]:

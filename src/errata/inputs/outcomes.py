@@ -9,7 +9,38 @@ from scipy import special
 
 from ..core import Array, InputError
 from ..core.blocks import blocks
-from ..core.validate import classes_in_range
+from ..core.validate import FLOOR, classes_in_range
+from .outputs import are_probabilities
+
+
+def settle_outcome(outputs: Array, labels: Array) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The outcome of a network's outputs, which may be probabilities already, and what was decided about them.
+
+    Logits that all lie in [0, 1], and sum to one where there are several, do not occur: a second softmax or sigmoid
+    would only flatten them.
+    """
+    flat = outputs.reshape(len(outputs), -1)
+    classes = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+    if flat.shape[1] > 1:
+        finished = classes.ndim == 1 and are_probabilities(flat)
+        if finished:
+            note = "the model's outputs sum to one, so they are read as probabilities and not as logits"
+            return outcome_of(np.log(np.maximum(flat, FLOOR)), labels), (note,)
+        return outcome_of(outputs, labels), ()
+    if classes.ndim != 1 or classes.dtype.kind not in "biuf" or (classes != np.round(classes)).any():
+        return outcome_of(outputs, labels), ()
+    distinct = np.unique(classes)
+    if np.isin(distinct, (0, 1)).all():
+        if flat.min() >= 0 and flat.max() <= 1:
+            note = "the model's outputs lie in [0, 1] and labels are 0 and 1, so they are read as probabilities of 1"
+            return outcome_of(special.logit(np.clip(flat.astype(np.float64), FLOOR, 1 - FLOOR)), labels), (note,)
+        return outcome_of(outputs, labels), ()
+    note = (
+        f"labels are whole numbers ({len(distinct)} values, {distinct[0]:g} to {distinct[-1]:g}) and the model gives "
+        "one number a row, so this is read as a regression"
+    )
+    outcome = outcome_of(outputs, labels)
+    return {**outcome, "task": "regression"}, (note,)
 
 
 def outcome_of(logits: Array, labels: Array) -> dict[str, Array]:

@@ -53,7 +53,7 @@ class TerminalProgress:
         if self._stage:
             console.file.write(WIPE)
             self._drawn_at = 0.0
-        console.print(text, markup=False, highlight=False)
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 terminal_progress = TerminalProgress()

@@ -10,14 +10,42 @@ from typing import Any
 
 from ..core import Evaluation, InputError
 from ..core.errors import unknown
-from . import csv, estimator, npz, parquet, tables, torch_model
+from . import (
+    csv,
+    estimator,
+    lightgbm_booster,
+    npz,
+    onnx,
+    parquet,
+    pipelines,
+    predicting,
+    predictor,
+    tables,
+    torch_model,
+    xgboost_booster,
+)
+from .class_order import warn_of_order
 from .files import check_file
 from .formats import FileFormat, InputFormat, ObjectFormat, refuse_data
 from .names import Reading
 
 FORMATS: dict[str, InputFormat] = {
     format_.name: format_
-    for format_ in (npz.FORMAT, parquet.FORMAT, csv.FORMAT, tables.FORMAT, estimator.FORMAT, torch_model.FORMAT)
+    for format_ in (
+        npz.FORMAT,
+        parquet.FORMAT,
+        csv.FORMAT,
+        tables.FORMAT,
+        onnx.FORMAT,
+        pipelines.FORMAT,
+        lightgbm_booster.FORMAT,
+        xgboost_booster.FORMAT,
+        estimator.FORMAT,
+        torch_model.FORMAT,
+        # More and more general: most models predict, and many can be called.
+        predicting.FORMAT,
+        predictor.FORMAT,
+    )
 }
 
 
@@ -31,23 +59,30 @@ def registry() -> dict[str, InputFormat]:
 
 
 def file_formats() -> dict[str, FileFormat]:
-    """Suffix -> format, for all files that `read` takes."""
-    known = [format_ for format_ in registry().values() if isinstance(format_, FileFormat)]
-    return {suffix: format_ for format_ in known for suffix in format_.suffixes}
+    """Suffix -> format, for all files that `read` takes; as with objects, outside ones come first."""
+    known: dict[str, FileFormat] = {}
+    for format_ in registry().values():
+        if isinstance(format_, FileFormat):
+            for suffix in format_.suffixes:
+                known.setdefault(suffix, format_)
+    return known
 
 
-def read(path: str | Path, *, metadata: Sequence[str] = (), foreign: Sequence[str] = ()) -> Evaluation:
+def read(
+    path: str | Path, *, metadata: Sequence[str] = (), foreign: Sequence[str] = (), task: str | None = None
+) -> Evaluation:
     """An Evaluation from a file.
 
-    metadata: columns (or arrays) with other names that are metadata, `all` for every one. foreign: representations
-    that do not come from the audited model. Names are those of `from_table`; an `.npz` may also hold `class_names`,
-    and no array with any other name.
+    metadata: columns (or arrays) with other names that are metadata; "all" for all that can be. foreign:
+    representations that do not come from the audited model. task: "classification" or "regression", where whole
+    numbers could be either. Names are those of `from_table`; an `.npz` may also hold `class_names`, and no array with
+    any other name.
     """
     path = Path(path)
     known = file_formats()
     check_file(path, tuple(known))
-    reading = Reading.of(metadata, foreign, path.parent, f"`{path.name}`")
-    return known[path.suffix.lower()].read(path, reading)
+    reading = Reading.of(metadata, foreign, path.parent, f"`{path.name}`", task)
+    return warn_of_order(known[path.suffix.lower()].read(path, reading))
 
 
 def collect(source: Any, data: Any = None, **options: Any) -> Evaluation:
@@ -55,11 +90,13 @@ def collect(source: Any, data: Any = None, **options: Any) -> Evaluation:
 
     Parameters
     ----------
-    source : str, Path, table, estimator or torch.nn.Module
-        A file (`errata.inputs.read`), a data frame or arrow table (`from_table`), a fitted scikit-learn estimator
-        (`from_estimator`), or a PyTorch model (`from_torch`).
+    source : str, Path, table, model or function
+        A file (`errata.inputs.read`); a table of results (`from_table`); a fitted scikit-learn estimator
+        (`from_estimator`); a PyTorch model (`from_torch`); an ONNX Runtime session, a LightGBM or XGBoost booster, a
+        Hugging Face pipeline, a model with `predict`, or any function that predicts a batch (`from_predictor`).
     data : optional
-        `(X, y)` for an estimator, a loader of batches for a PyTorch model; nothing for a file or a table.
+        `(X, y)` for an estimator; a loader of batches for a PyTorch model; `(inputs, labels)` or a table with both
+        for the others; nothing for a file or a table of results.
     **options : optional
         Options of the function in brackets.
 
@@ -82,11 +119,13 @@ def collect(source: Any, data: Any = None, **options: Any) -> Evaluation:
     ['features']
     """
     if isinstance(source, str | Path):
-        return _call(read, (source, *refuse_data("a file", data)), options)
+        _check_options(read, options)
+        return read(source, *refuse_data("a file", data), **options)
     adapters = [format_ for format_ in registry().values() if isinstance(format_, ObjectFormat)]
     for adapter in adapters:
         if adapter.accepts(source):
-            return _call(adapter.collect, (source, *adapter.arguments(data)), options)
+            _check_options(adapter.passes_to or adapter.collect, options)
+            return warn_of_order(adapter.collect(source, *adapter.arguments(data), **options))
     descriptions = [adapter.description for adapter in adapters]
     raise InputError(
         f"collect takes a path ({', '.join(file_formats())}), {', '.join(descriptions[:-1])}, or {descriptions[-1]}; "
@@ -94,10 +133,9 @@ def collect(source: Any, data: Any = None, **options: Any) -> Evaluation:
     )
 
 
-def _call(function: Callable[..., Evaluation], arguments: tuple[Any, ...], options: dict[str, Any]) -> Evaluation:
+def _check_options(function: Callable[..., Evaluation], options: dict[str, Any]) -> None:
     parameters = inspect.signature(function).parameters.values()
     known = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
     for name in options:
         if name not in known:
             raise unknown(f"option of {function.__name__}", name, known)
-    return function(*arguments, **options)

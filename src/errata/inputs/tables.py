@@ -1,12 +1,14 @@
-"""A pandas, polars or arrow table as an Evaluation. Columns are converted whole, never row by row."""
+"""A table of any library as an Evaluation. Columns are converted whole, never row by row."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,29 +19,56 @@ from .media import ImageBytes, ImagePaths
 from .names import KNOWN, PREFIXES, Reading, build, check_metadata, has_prefix
 
 PROB = "prob:"
+MOST_VALUES = 50  # so many different texts may describe groups of rows, however few rows there are
 MAY_BE_MISSING = ("text", "image_path", "image")
 
 
+def is_frame(value: Any) -> bool:
+    """Whether this is a table of a library that narwhals knows (pandas, polars, pyarrow, duckdb, …)."""
+    return isinstance(nw.from_native(value, pass_through=True), nw.DataFrame | nw.LazyFrame)
+
+
+def is_dataset(value: Any) -> bool:
+    """Whether this is a `datasets.Dataset` of Hugging Face; who holds one has imported its package."""
+    datasets = sys.modules.get("datasets")
+    return datasets is not None and isinstance(value, getattr(datasets, "Dataset", ()))
+
+
+def is_records(value: Any) -> bool:
+    """Whether this is a list of dicts, one a row."""
+    return isinstance(value, list | tuple) and len(value) > 0 and all(isinstance(row, Mapping) for row in value)
+
+
 def is_table(value: Any) -> bool:
-    """Whether this is a data frame or arrow table, without importing the package it comes from."""
-    return hasattr(type(value), "columns") and (hasattr(value, "__arrow_c_stream__") or _from_pandas(value))
+    """Whether this is a table in any of these forms, without importing the package it comes from."""
+    return is_frame(value) or is_dataset(value) or is_records(value)
 
 
 def from_table(
-    table: Any, *, metadata: Sequence[str] = (), foreign: Sequence[str] = (), folder: str | Path = ""
+    table: Any,
+    *,
+    metadata: Sequence[str] = (),
+    foreign: Sequence[str] = (),
+    folder: str | Path = "",
+    task: str | None = None,
 ) -> Evaluation:
-    """An Evaluation from a pandas DataFrame, polars DataFrame or pyarrow Table.
+    """An Evaluation from a pandas, polars or pyarrow table, a `datasets.Dataset` or a list of dicts.
 
     Columns: losses, labels, probs (lists) or prob:CLASS, predictions, ids, groups, embedding and
     embedding:NAME (lists of one length), metadata:NAME, and one of text, image_path (relative to
-    `folder`) and image (JPEG or PNG bytes). Others are left alone unless `metadata` names them, or is `all`.
-    `foreign` names the representations that do not come from the audited model.
+    `folder`) and image (JPEG or PNG bytes). Others are left alone unless `metadata` names them; "all" names all that
+    can be metadata. `foreign` names the representations that do not come from the audited model. task:
+    "classification" or "regression", where labels and predictions are whole numbers and could be either.
     """
-    return from_arrow(to_arrow(table), Reading.of(metadata, foreign, Path(folder), "the table"))
+    return from_arrow(to_arrow(table), Reading.of(metadata, foreign, Path(folder), "the table", task))
 
 
 FORMAT = ObjectFormat(
-    "table", "a pandas, polars or pyarrow table", is_table, partial(refuse_data, "a table"), from_table
+    "table",
+    "a pandas, polars or pyarrow table, a `datasets.Dataset` or a list of dicts",
+    is_table,
+    partial(refuse_data, "a table"),
+    from_table,
 )
 
 
@@ -48,12 +77,22 @@ def to_arrow(table: Any) -> pa.Table:
     if isinstance(table, pa.Table):
         return table
     try:
-        if _from_pandas(table):
-            return pa.Table.from_pandas(table, preserve_index=False)
-        return pa.table(table)
+        if is_dataset(table):
+            return table.with_format("arrow")[:]
+        if is_records(table):
+            return pa.table({name: [row.get(name) for row in table] for name in keys_of(table)})
+        frame = nw.from_native(table)
+        if isinstance(frame, nw.LazyFrame):
+            frame = frame.collect()
+        return nw.maybe_reset_index(frame).to_arrow()
     except (pa.ArrowException, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"the table cannot be read ({reason}); give each column one type") from error
+
+
+def keys_of(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """All keys of all rows, in the order in which they are met."""
+    return list(dict.fromkeys(str(name) for row in records for name in row))
 
 
 def from_arrow(table: pa.Table, reading: Reading) -> Evaluation:
@@ -70,6 +109,27 @@ def from_arrow(table: pa.Table, reading: Reading) -> Evaluation:
     columns["probs"] = np.stack([_converted(name, table.column(name), reading) for name in classes], axis=1)
     class_names = [name.removeprefix(PROB) for name in classes]
     return build({**columns, **_by_name(table, class_names)}, reading, class_names)
+
+
+def names_rows(column: pa.ChunkedArray) -> bool:
+    """Whether a column of texts has another value in most rows, as names, paths and free text have."""
+    column = _decoded(column)
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return False
+    return bool(pc.count_distinct(column).as_py() > max(MOST_VALUES, len(column) / 2))
+
+
+def column_values(table: pa.Table, name: str) -> Any:
+    """One column as an array: (n,) of numbers or text, (n, d) of lists of one length; None where it is neither."""
+    column = _decoded(table.column(name))
+    if _is_list(column.type) and pc.min(pc.list_value_length(column)).as_py():
+        try:
+            return matrix(name, column)
+        except InputError:
+            return None
+    if not _is_plain(column.type):
+        return None
+    return _vector(name, column, Reading())
 
 
 def is_wanted(name: str, reading: Reading) -> bool:
@@ -119,11 +179,6 @@ def _listed(names: Sequence[str]) -> str:
     if len(names) > 5:
         listed += ", …"
     return listed
-
-
-def _from_pandas(value: Any) -> bool:
-    kind = type(value)
-    return kind.__module__.partition(".")[0] == "pandas" and kind.__name__ == "DataFrame"
 
 
 def _converted(name: str, column: pa.ChunkedArray, reading: Reading) -> Any:

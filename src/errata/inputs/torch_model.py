@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,9 +14,12 @@ import numpy as np
 from ..core import Array, Evaluation, InputError, Origin, Progress, Source, require
 from .batches import Batch, logits_of, split_batch
 from .formats import ObjectFormat
-from .outcomes import outcome_of, plain
+from .media import as_media
+from .outcomes import plain, settle_outcome
+from .predictor import metadata_of
 from .progress import note, report_batches, terminal_progress
 from .streams import InMemory, open_stream
+from .tables import is_table
 
 if TYPE_CHECKING:
     import torch
@@ -39,7 +43,9 @@ def from_torch(
     layer: str | None = None,
     device: torch.device | str | None = None,
     loss: Loss | None = None,
-    metadata: Sequence[str] = (),
+    metadata: Any = (),
+    media: Any = None,
+    class_names: Sequence[str] | None = None,
     out: str | Path | None = None,
     influence: RowEmbedder | None = None,
     progress: Progress = terminal_progress,
@@ -49,26 +55,22 @@ def from_torch(
     Batches are pairs (inputs, labels), or dicts with the label under label(s), y or target(s), ids
     under id(s), groups under group(s) and the model's keyword arguments under the other keys.
 
-    layer: the representation is the output of this module, flattened, and has its name. Default:
-    the input of the last linear layer (or 1x1 convolution) that runs, called "penultimate".
-    device: where to run. Default: where the model is. loss: (logits, labels) -> (b,) losses.
-    Default: cross-entropy or squared error. metadata: keys of dict batches to keep as metadata.
-    out: a .npy file that holds the representation instead of memory. influence: what
-    `errata.inputs.fit_influence` fitted on training rows; the rows' embeddings become the
-    representation "influence". progress: called with a stage and the share done. Default: a bar on
-    stderr where that is a terminal, and a line that says which layer was taken; `silent` for none.
+    layer: the representation is the output of this module, flattened, and has its name. Default: the input of the
+    last linear layer (or 1x1 convolution) that runs, called "penultimate". device: where to run. Default: where the
+    model is. loss: (logits, labels) -> (b,) losses. Default: cross-entropy or squared error. metadata: keys of dict
+    batches to keep as metadata; or a table, or dict of name -> (n,), beside the loader, in its order. media: what a
+    row looks like: images, paths or texts, in that order too. class_names: in the order of the logits. out: a .npy
+    file that holds the representation instead of memory. influence: what `errata.inputs.fit_influence` fitted on
+    training rows; the rows' embeddings become the representation "influence". progress: called with a stage and the
+    share done. Default: a bar on stderr where that is a terminal, and a line that says which layer was taken;
+    `silent` for none.
     """
     require("torch", "torch")
     from ..tensors import capture_layer, evaluating, on_device, state_fingerprint, unwrap
 
     model = unwrap(model)
-    if isinstance(metadata, str):
-        metadata = (metadata,)
-    if _shuffles(loader):
-        note(
-            progress,
-            "the loader shuffles, so rows without ids are numbered as they came; use shuffle=False to compare runs",
-        )
+    keys, beside = _split_metadata(metadata)
+    _check_order(loader, beside is not None or media is not None, progress)
     origin = Origin(model=state_fingerprint(model))
     gathered = _Gathered(_expected_rows(loader), out)
     with (
@@ -78,13 +80,50 @@ def from_torch(
         capture_layer(model, layer) as tap,
     ):
         for raw in report_batches(loader, progress, "collect"):
-            _run(model, split_batch(raw, metadata), where, loss, gathered, tap)
+            _run(model, split_batch(raw, keys), where, loss, gathered, tap)
             if gathered.batches == 1:
                 note(progress, f"representation: {_describe_layer(tap.layer, layer)}")
-        evaluation = gathered.evaluation(layer or "penultimate", origin)
+        evaluation, decided = gathered.evaluation(layer or "penultimate", origin)
+    for sentence in decided:
+        note(progress, sentence)
+    evaluation = _describe(evaluation, beside, media, class_names)
     if influence is None:
         return evaluation
-    return influence.embed(evaluation, model, without_keys(loader, metadata), device, progress)
+    return influence.embed(evaluation, model, without_keys(loader, keys), device, progress)
+
+
+def _split_metadata(metadata: Any) -> tuple[tuple[str, ...], Any]:
+    """Keys of dict batches, or what is given beside the loader."""
+    if isinstance(metadata, str):
+        return (metadata,), None
+    if metadata is None or isinstance(metadata, Mapping) or is_table(metadata):
+        return (), metadata
+    return tuple(metadata), None
+
+
+def _check_order(loader: Any, beside: bool, progress: Progress) -> None:
+    if not _shuffles(loader):
+        return
+    if beside:
+        raise InputError(
+            "the loader shuffles, so `metadata` and `media` beside it would be those of other rows; use shuffle=False"
+        )
+    note(
+        progress,
+        "the loader shuffles, so rows without ids are numbered as they came; use shuffle=False to compare runs",
+    )
+
+
+def _describe(evaluation: Evaluation, beside: Any, media: Any, class_names: Sequence[str] | None) -> Evaluation:
+    """The evaluation with what was given beside the loader."""
+    changes: dict[str, Any] = {}
+    if beside is not None:
+        changes["metadata"] = {**evaluation.metadata, **metadata_of(beside, {}, len(evaluation))}
+    if media is not None:
+        changes["media"] = as_media(media)
+    if class_names is not None:
+        changes["class_names"] = tuple(map(str, class_names))
+    return replace(evaluation, **changes) if changes else evaluation
 
 
 def is_module(source: Any) -> bool:
@@ -201,22 +240,24 @@ class _Gathered:
             raise InputError(f"`{name}` must have one value a row, shape ({rows},); got shape {values.shape}")
         self._columns.setdefault(name, []).append(values)
 
-    def evaluation(self, name: str, origin: Origin) -> Evaluation:
-        """An evaluation of all batches, with the representation under `name`."""
+    def evaluation(self, name: str, origin: Origin) -> tuple[Evaluation, tuple[str, ...]]:
+        """An evaluation of all batches, with the representation under `name`, and what was decided about outputs."""
         if self.batches == 0:
             raise InputError("the loader gave no batches; give it at least one row")
         columns = {column: np.concatenate(parts) for column, parts in self._columns.items()}
         outcome: dict[str, Any] = {}
+        decided: tuple[str, ...] = ()
         if "labels" in columns:
-            outcome = outcome_of(self._logits.finish(), columns.pop("labels"))
+            outcome, decided = settle_outcome(self._logits.finish(), columns.pop("labels"))
         metadata = {key: columns.pop(key) for key in list(columns) if key.startswith("metadata:")}
-        return Evaluation(
+        evaluation = Evaluation(
             **outcome | columns,  # losses that the user computed stand before derived ones
             representations={name: self._rows.finish()},
             sources={name: Source(from_model=True)},
             metadata={key.removeprefix("metadata:"): values for key, values in metadata.items()},
             origin=origin,
         )
+        return evaluation, decided
 
 
 def _expected_rows(loader: Any) -> int | None:

@@ -1,0 +1,81 @@
+"""Whether labels and the columns of the probabilities are in one order: error above chance is often no error at all."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from ..core import Array, Evaluation
+
+SURE = 3.0  # standard errors that accuracy must lie below chance before, and above it after
+FEWEST = 20  # rows, below which nothing is said
+MOST_NAMES = 12  # classes of which all names are written
+
+
+class InputWarning(UserWarning):
+    """What was read is possible, but probably not what was meant."""
+
+
+def warn_of_order(evaluation: Evaluation) -> Evaluation:
+    """The evaluation itself, with an InputWarning where its classes seem to be in another order."""
+    sentence = other_order(evaluation)
+    if sentence is not None:
+        warnings.warn(sentence, InputWarning, stacklevel=4)
+    return evaluation
+
+
+def other_order(evaluation: Evaluation) -> str | None:
+    """A sentence that names the order of classes that would explain an accuracy below chance; None where none does.
+
+    Classes are matched to predictions on half of the rows (an assignment on the confusion matrix), and the match must
+    hold on the other half, so that the best of many orders is not taken for a finding.
+    """
+    labels = evaluation.labels
+    predictions = evaluation.predictions
+    if evaluation.task != "classification" or labels is None or predictions is None or len(labels) < FEWEST:
+        return None
+    k = evaluation.class_count
+    half = np.empty(len(labels), dtype=bool)
+    half[np.argsort(evaluation.row_ids, kind="stable")] = np.arange(len(labels)) % 2 == 0  # row order never matters
+    first = _confusion(labels[half], predictions[half], k)
+    second = _confusion(labels[~half], predictions[~half], k)
+    _, column = linear_sum_assignment(-first)  # class i is predicted as column[i]
+    before = float(np.trace(second) / second.sum())
+    after = float(second[np.arange(k), column].sum() / second.sum())
+    chance = _chance(second)
+    error = SURE * np.sqrt(chance * (1 - chance) / second.sum())
+    if before >= chance - error or after <= chance + error:
+        return None
+    return _sentence(evaluation, first + second, column)
+
+
+def _confusion(labels: Array, predictions: Array, k: int) -> Array:
+    """(k, k) rows by label and prediction."""
+    counts: Array = np.bincount(labels.astype(np.int64) * k + predictions.astype(np.int64), minlength=k * k)
+    return counts.reshape(k, k).astype(np.float64)
+
+
+def _chance(confusion: Array) -> float:
+    """The accuracy of predictions that were dealt out among the rows at random."""
+    n = confusion.sum()
+    return float((confusion.sum(axis=0) / n) @ (confusion.sum(axis=1) / n))
+
+
+def _sentence(evaluation: Evaluation, confusion: Array, column: Array) -> str:
+    k = len(confusion)
+    n = confusion.sum()
+    accuracy = np.trace(confusion) / n
+    after = confusion[np.arange(k), column].sum() / n
+    names = [evaluation.class_name(int(i)) for i in np.argsort(column)]
+    if k <= MOST_NAMES:
+        order = f"({', '.join(names)})"
+    else:
+        moved = [f"{evaluation.class_name(j)} as {name}" for j, name in enumerate(names) if column[j] != j]
+        order = f"{', '.join(moved[:MOST_NAMES])}, …"
+    what = "the classes of `predictions`" if evaluation.probs is None else "the columns of `probs`"
+    return (
+        f"accuracy is {accuracy:.0%} where chance is {_chance(confusion):.0%}; reading {what} as {order} gives "
+        f"{after:.0%}: check class_names"
+    )
