@@ -117,7 +117,11 @@ class SplitTask:
             raise InputError("an audit needs losses, or labels with probs or predictions; this evaluation has neither")
         if self.settings.tolerance is not None:
             return self.settings.tolerance
-        return float(np.quantile(losses[self.discover], LOSS_QUANTILE))
+        search = losses[self.discover]
+        quantile = float(np.quantile(search, LOSS_QUANTILE))
+        if quantile >= search.max() > search.min():  # losses of 0 and 1, say: the largest are the bad ones
+            return float(search[search < search.max()].max())
+        return quantile
 
     @property
     def by_error(self) -> bool:

@@ -6,6 +6,7 @@ from ..core import silent
 from .bridge import Bridge
 from .class_order import InputWarning, other_order
 from .clip import ClipSpace
+from .detections import read_detections
 from .estimator import from_estimator
 from .features import Features, encode_columns, encode_words
 from .formats import FileFormat, InputFormat, ObjectFormat
@@ -53,6 +54,7 @@ __all__ = [
     "load_influence",
     "other_order",
     "read",
+    "read_detections",
     "read_texts",
     "restore_influence",
     "save_influence",

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from ..core import Evaluation, InputError
+from .detections import OF_EPOCHS
 from .files import damaged
 from .formats import FileFormat
 from .names import Reading, has_prefix
@@ -27,6 +28,11 @@ def read_csv(path: Path, reading: Reading) -> Evaluation:
         table = pa.csv.read_csv(path, parse_options=parse, convert_options=convert)
     except (pa.ArrowException, OSError) as error:
         raise damaged(path, error) from error
+    if any(name.strip().startswith(OF_EPOCHS) for name in table.column_names):
+        raise InputError(
+            f"{reading.where} has one row an epoch of a training, not one an example; run `yolo val save_json=True` "
+            "and call errata.inputs.read_detections(predictions.json, LABELS)"
+        )
     reading = checked_reading(table.schema, reading)
     for i, name in enumerate(table.column_names):
         table = table.set_column(i, name, _cells(name, table.column(name), reading))

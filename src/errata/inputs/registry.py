@@ -13,6 +13,7 @@ from ..core.errors import unknown
 from . import (
     csv,
     estimator,
+    json_files,
     lightgbm_booster,
     npz,
     onnx,
@@ -35,6 +36,9 @@ FORMATS: dict[str, InputFormat] = {
         npz.FORMAT,
         parquet.FORMAT,
         csv.FORMAT,
+        json_files.JSON,
+        json_files.LINES,
+        json_files.EVAL,
         tables.FORMAT,
         onnx.FORMAT,
         pipelines.FORMAT,
@@ -79,6 +83,9 @@ def read(
     any other name.
     """
     path = Path(path)
+    if path.is_dir() and json_files.samples_in(path):
+        reading = Reading.of(metadata, foreign, path, f"`{path.name}`", task)
+        return warn_of_order(json_files.read_samples(json_files.samples_in(path), reading))
     known = file_formats()
     check_file(path, tuple(known))
     reading = Reading.of(metadata, foreign, path.parent, f"`{path.name}`", task)
