@@ -90,6 +90,23 @@ class Settings:
         return self.alpha / (self.run * (self.run - 1))
 
 
+def high_loss(losses: Array) -> float:
+    """The loss above which a row is bad, where there are no errors: the worst tenth lies above it.
+
+    Where more rows than that share the largest loss, as with losses of 0 and 1, these rows are the bad ones.
+
+    Parameters
+    ----------
+    losses : array
+        (n,) of the search rows.
+    """
+    quantile = float(np.quantile(losses, LOSS_QUANTILE))
+    below = losses[losses < losses.max()]
+    if quantile >= losses.max() and len(below):
+        return float(below.max())
+    return quantile
+
+
 class SplitTask:
     """The rows of one task, split: search rows set the margins, held-out rows decide.
 
@@ -117,11 +134,7 @@ class SplitTask:
             raise InputError("an audit needs losses, or labels with probs or predictions; this evaluation has neither")
         if self.settings.tolerance is not None:
             return self.settings.tolerance
-        search = losses[self.discover]
-        quantile = float(np.quantile(search, LOSS_QUANTILE))
-        if quantile >= search.max() > search.min():  # losses of 0 and 1, say: the largest are the bad ones
-            return float(search[search < search.max()].max())
-        return quantile
+        return high_loss(losses[self.discover])
 
     @property
     def by_error(self) -> bool:

@@ -119,7 +119,8 @@ def _describe(columns: dict[str, list[Any]], boxes: Boxes, i: int, names: tuple[
     number = int(boxes.classes[i])
     if names is not None and not 0 <= number < len(names):
         raise InputError(f"class {number} has no name: `class_names` has only {len(names)}")
-    columns["class"].append(f"class {number}" if names is None else names[number])
+    name = f"class {number}" if names is None else names[number]
+    columns["class"].append(name)
     columns["share of the image"].append((x2 - x1) * (y2 - y1))
     columns["width / height"].append((x2 - x1) / max(y2 - y1, 1e-9))
     columns["x"].append((x1 + x2) / 2)
@@ -242,7 +243,8 @@ def _read_folder(folder: Path, *, with_scores: bool) -> dict[str, Boxes]:
     files = sorted(folder.glob("*.txt"))
     if not files:
         raise InputError(f"`{folder}` has no .txt files with boxes; give the folder `labels` of the split")
-    return {path.stem: _read_text(path, 6 if with_scores else 5) for path in files}
+    columns = 6 if with_scores else 5
+    return {path.stem: _read_text(path, columns) for path in files}
 
 
 def _read_text(path: Path, columns: int) -> Boxes:

@@ -134,5 +134,31 @@ def encode_words(texts: Sequence[str], axes: int = WORD_AXES) -> Array:
     axes = min(axes, min(matrix.shape) - 1)
     if axes < 1:
         raise InputError(f"the texts share {matrix.shape[1]} words, too few for axes; give `representation`")
-    reduced: Array = TruncatedSVD(axes, algorithm="arpack", random_state=0).fit_transform(matrix)
+    with np.errstate(divide="ignore", invalid="ignore"):  # its share of the variance, which nobody reads, may be 0 / 0
+        reduced: Array = TruncatedSVD(axes, algorithm="arpack", random_state=0).fit_transform(matrix)
     return reduced.astype(np.float32)
+
+
+def encode_rows(columns: Mapping[str, Array], texts: Sequence[str]) -> Features:
+    """Columns and the main axes of texts as one matrix; the axes together count as much as one column.
+
+    Where either has nothing to tell, the other stands alone.
+    """
+    parts: list[Features] = []
+    failure: InputError | None = None
+    try:
+        parts.append(encode_columns(columns))
+    except InputError as error:
+        failure = error
+    try:
+        words = encode_words(texts)
+        spread = np.sqrt(words.var(axis=0).sum())
+        names = tuple(f"words {j + 1}" for j in range(words.shape[1]))
+        parts.append(Features(words / np.float32(max(spread, 1e-12)), names))
+    except InputError as error:
+        failure = failure or error
+    if not parts:
+        assert failure is not None
+        raise failure
+    names = tuple(name for part in parts for name in part.names)
+    return Features(np.concatenate([part.matrix for part in parts], axis=1), names, parts[0].left_out)

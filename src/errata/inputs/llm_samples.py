@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Array, Evaluation, InputError, Source
-from .features import encode_words
+from .features import encode_rows
 from .media import Texts
 from .names import Reading
 
@@ -42,7 +42,7 @@ class Sample:
 
 
 def from_samples(samples: Sequence[Sample], reading: Reading) -> Evaluation:
-    """An Evaluation with one row a sample: prompts as texts and, by their words, as a representation."""
+    """An Evaluation with one row a sample; its columns and the words of its prompt are "features"."""
     if not samples:
         raise InputError(f"{reading.where} has no samples with a score; evaluate again with samples logged")
     scores = np.array([sample.score for sample in samples])
@@ -54,13 +54,14 @@ def from_samples(samples: Sequence[Sample], reading: Reading) -> Evaluation:
     groups = None
     if any(sample.group is not None for sample in samples):
         groups = np.array([str(sample.group) for sample in samples])
-    representations = _words([sample.prompt for sample in samples])
+    metadata = _metadata(samples)
+    representations = _features(metadata, [sample.prompt for sample in samples])
     return Evaluation(
         **_outcome(samples, scores),
         ids=np.array([sample.id for sample in samples]),
         groups=groups,
         media=Texts([_shown(sample) for sample in samples]),
-        metadata=_metadata(samples),
+        metadata=metadata,
         representations=representations,
         sources=dict.fromkeys(representations, Source(from_model=False)),
     )
@@ -77,10 +78,10 @@ def _outcome(samples: Sequence[Sample], scores: Array) -> dict[str, Any]:
     return {"losses": 1 - scores}
 
 
-def _words(prompts: Sequence[str]) -> dict[str, Array]:
+def _features(metadata: Mapping[str, Array], prompts: Sequence[str]) -> dict[str, Array]:
     try:
-        return {"texts": encode_words(prompts)}
-    except InputError:  # numbers or single words: there is nothing to be near to
+        return {"features": encode_rows(metadata, prompts).matrix}
+    except InputError:  # all rows are alike: there is nothing to be near to
         return {}
 
 
@@ -112,8 +113,8 @@ def _column(values: Sequence[Any]) -> Array | None:
     if not known or any(not isinstance(value, str | int | float | bool) for value in known):
         return None
     if all(isinstance(value, int | float) for value in known):
-        return np.array([np.nan if value is None else float(value) for value in values])
-    texts = ["" if value is None else str(value) for value in values]
+        return np.array(values, dtype=np.float64)  # None becomes NaN
+    texts = [str(value or "") for value in values]
     distinct = set(texts)
     if max(map(len, distinct)) > LONGEST_VALUE or len(distinct) > max(2, len(texts) / 2):
         return None

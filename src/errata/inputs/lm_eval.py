@@ -21,7 +21,8 @@ KEYS = {
     "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "doc_hash", "prompt_hash",
     "target_hash", "input", "metrics",
 }  # fmt: skip
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+ANSWERS = {"answer", "answers", "answerKey", "target", "label", "gold", "choices", "endings", "solution"}
+LETTERS = "ABCDEFGHIJ"
 
 
 def is_lm_eval(rows: Sequence[Any]) -> bool:
@@ -72,7 +73,7 @@ def _metric(rows: Sequence[Mapping[str, Any]], path: Path) -> str:
         if all(isinstance(value, int | float) and 0 <= value <= 1 for value in values):
             return name
     raise InputError(
-        f"`{path.name}` has no metric from 0 to 1 for every sample (it has {', '.join(named) or 'none'}); evaluate with "
+        f"`{path.name}` has no metric from 0 to 1 for all samples (it has {', '.join(named) or 'none'}); evaluate with "
         "one such as acc or exact_match"
     )
 
@@ -82,26 +83,30 @@ def _sample(row: Mapping[str, Any], task: str, metric: str, several: bool) -> Sa
     if not isinstance(doc, Mapping):
         doc = {"text": doc}
     identifier = str(row["doc_id"])
+    if several:
+        identifier = f"{task}/{identifier}"
     choice = _choice(row)
     answer = LETTERS[choice] if choice is not None else _answer(row)
     target = str(row.get("target", ""))
-    if choice is not None and re.fullmatch(r"\d{1,2}", target):
+    if choice is not None and re.fullmatch(r"\d", target):
         target = LETTERS[int(target)]
     return Sample(
-        id=f"{task}/{identifier}" if several else identifier,
+        id=identifier,
         score=float(row[metric]),
         prompt=_prompt(row, doc),
         answer=answer,
         target=target,
         multiple_choice=choice is not None and len(target) == 1,
-        metadata={"task": task, **{name: value for name, value in doc.items() if name not in QUESTIONS}},
+        metadata={"task": task, **{name: value for name, value in doc.items() if name not in {*QUESTIONS, *ANSWERS}}},
     )
 
 
 def _choice(row: Mapping[str, Any]) -> int | None:
     """The number of the choice with the largest likelihood; None where the sample is no multiple choice."""
     answers = row.get("filtered_resps") or ()
-    if len(answers) < 2 or not all(isinstance(answer, list | tuple) and len(answer) == 2 for answer in answers):
+    if not 2 <= len(answers) <= 10 or not all(
+        isinstance(answer, list | tuple) and len(answer) == 2 for answer in answers
+    ):
         return None
     try:
         return int(np.argmax([float(answer[0]) for answer in answers]))

@@ -190,7 +190,7 @@ def _classes(values: Array, labels: Array, class_names: Sequence[str] | None) ->
         missing = next((i for i, text in enumerate(array.tolist()) if text not in index), None)
         if missing is not None:
             raise InputError(
-                f"`{name}` has the class {array[missing]!r} at row {missing}, which `class_names` does not list; "
+                f"`{name}` has the class {str(array[missing])!r} at row {missing}, which `class_names` does not list; "
                 f"known: {_listed(names)}"
             )
         fields[name] = np.array([index[text] for text in array.tolist()], dtype=np.int64)

@@ -100,8 +100,8 @@ def _indices(labels: Array, own: Sequence[str], names: Sequence[str]) -> Array:
             return np.array([index[text] for text in texts])
     missing = next(i for i, text in enumerate(texts) if text not in index)
     raise InputError(
-        f"`labels` has {labels[missing]!r} at row {missing}, none of the classes of the model ({', '.join(names)}); "
-        "pass class_names, your labels in the order of these"
+        f"`labels` has {str(labels[missing])!r} at row {missing}, none of the classes of the model ({', '.join(names)}"
+        "); pass class_names, your labels in the order of these"
     )
 
 

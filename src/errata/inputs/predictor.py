@@ -15,7 +15,7 @@ from scipy import sparse
 from ..core import Array, Evaluation, InputError, Progress, Source
 from ..core.errors import unknown
 from ..core.evaluation import Task
-from .features import encode_columns, encode_matrix, encode_words
+from .features import encode_columns, encode_matrix, encode_rows, encode_words
 from .formats import ObjectFormat
 from .media import as_media
 from .outcomes import plain
@@ -167,7 +167,7 @@ def named_outputs(output: Any, k: int) -> dict[str, Array]:
     """What a function gave for a batch, as arrays under their names. k: how many different labels there are."""
     if isinstance(output, Mapping):
         for name in output:
-            if name not in NAMED and not str(name).startswith("embedding:"):
+            if name not in (*NAMED, "output") and not str(name).startswith("embedding:"):
                 raise unknown("output of the model", str(name), (*NAMED, "embedding:NAME"))
         return {str(name): as_rows(value) for name, value in output.items()}
     if not isinstance(output, tuple) and not _is_pair_of_matrices(output):
@@ -296,8 +296,13 @@ def _represent(how: Any, rows: Rows, batch_size: int) -> tuple[Array, tuple[str,
 
 def _features(rows: Rows) -> tuple[Array, tuple[str, ...]]:
     if rows.columns:
-        features = encode_columns({name: values for name, values in rows.columns.items() if np.ndim(values) == 1})
-        left_out = (*features.left_out, *rows.texts)
+        columns = {name: values for name, values in rows.columns.items() if np.ndim(values) == 1}
+        if rows.media is not None and rows.media.kind == "text":
+            features = encode_rows(columns, _texts(rows))
+            left_out = features.left_out
+        else:
+            features = encode_columns(columns)
+            left_out = (*features.left_out, *rows.texts)
         if not left_out:
             return features.matrix, ()
         listed = ", ".join(f"`{name}`" for name in left_out)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..core import Array, Evaluation
-from ..core.confirm import LOSS_QUANTILE
+from ..core.confirm import high_loss
 from ..core.scope import Scoping, scopes
 
 Scope = Literal["auto", "none", "prediction", "label"]
@@ -23,7 +23,7 @@ def bad_rows(evaluation: Evaluation) -> Array:
     if evaluation.errors is not None:
         return np.asarray(evaluation.errors, dtype=bool)
     assert evaluation.losses is not None
-    return np.asarray(evaluation.losses > np.quantile(evaluation.losses, LOSS_QUANTILE))
+    return np.asarray(evaluation.losses > high_loss(evaluation.losses))
 
 
 def list_scopes(evaluation: Evaluation, scope: Scope) -> Iterator[dict[str, Any]]:
