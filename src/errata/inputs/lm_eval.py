@@ -17,10 +17,8 @@ from .names import Reading
 
 QUESTIONS = ("question", "query", "input", "prompt", "text", "problem", "sentence", "goal", "ctx", "premise")
 # What a row holds beside its metrics.
-KEYS = {
-    "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "doc_hash", "prompt_hash",
-    "target_hash", "input", "metrics",
-}  # fmt: skip
+OUTPUTS = {"target", "arguments", "resps", "filtered_resps", "filter", "input", "metrics"}
+KEYS = {*OUTPUTS, "doc_id", "doc", "doc_hash", "prompt_hash", "target_hash"}
 ANSWERS = {"answer", "answers", "answerKey", "target", "label", "gold", "choices", "endings", "solution"}
 LETTERS = "ABCDEFGHIJ"
 
