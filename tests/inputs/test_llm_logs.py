@@ -1,18 +1,18 @@
 """Logs of evaluations of language models, and rows as JSON."""
 
 import json
-import sys
 import zipfile
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import errata
 from errata.core import InputError
 from errata.inputs import InputWarning, read
+from errata.inputs.inspect_log import read_member
 
 STAMP = "2025-05-01T12-00-00.123456"
-ZSTD = 93  # of a zip file
 WORDS = ["energy", "force", "charge", "cell", "gene", "bone", "nerve", "orbit"]
 
 
@@ -191,15 +191,25 @@ def test_logs_that_inspect_itself_writes_are_read(tmp_path, suffix):
     )
     path = tmp_path / f"log.{suffix}"
     log.write_eval_log(log.EvalLog(eval=spec, samples=samples, status="success"), str(path))
-    if suffix == "eval" and sys.version_info < (3, 14) and zipfile.ZipFile(path).infolist()[0].compress_type == ZSTD:
-        with pytest.raises(InputError, match="inspect log convert --to json log.eval"):
-            read(path)
-        return
     evaluation = read(path)
     assert evaluation.task == "classification"
     assert evaluation.class_names == ("A", "B")
     assert evaluation.errors.sum() == 15
     assert set(evaluation.metadata["kind"]) == {"sum"}
+
+
+def test_files_of_a_zip_that_zstd_compressed_are_read(tmp_path):
+    """Written by hand, since this Python may not write them: a stored file whose bytes and kind are changed."""
+    text = b'{"eval": {}}' * 50
+    packed = pa.compress(text, codec="zstd", asbytes=True)
+    path = tmp_path / "log.eval"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("other.json", "{}")
+        archive.writestr("header.json", packed)
+    with zipfile.ZipFile(path) as archive:
+        archive.getinfo("header.json").compress_type = 93
+        assert read_member(path, archive, "header.json") == text
+        assert read_member(path, archive, "other.json") == b"{}"
 
 
 def test_rows_as_json_are_a_table(tmp_path):

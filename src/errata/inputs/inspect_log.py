@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import struct
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from ..core import Evaluation, InputError
 from .files import damaged
 from .llm_samples import Sample, from_samples
 from .names import Reading
 
+ZSTD = 93  # the number of that compression in a zip
+LOCAL_HEADER = 30  # bytes before the name of a file in a zip
 GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # correct, partial, incorrect, no answer
 
 
@@ -26,16 +31,25 @@ def read_eval(path: Path, reading: Reading) -> Evaluation:
     try:
         with zipfile.ZipFile(path) as archive:
             names = [name for name in archive.namelist() if name.startswith("samples/") and name.endswith(".json")]
-            header = json.loads(archive.read("header.json"))
-            samples = [json.loads(archive.read(name)) for name in sorted(names)]
-    except NotImplementedError as error:  # zstd, which zipfile reads from Python 3.14 on
-        raise InputError(
-            f"`{path.name}` is compressed in a way that this Python cannot read; run `inspect log convert --to json "
-            f"{path.name} --output-dir DIR` and give the .json"
-        ) from error
-    except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
+            header = json.loads(read_member(path, archive, "header.json"))
+            samples = [json.loads(read_member(path, archive, name)) for name in sorted(names)]
+    except (zipfile.BadZipFile, pa.ArrowException, KeyError, ValueError, OSError) as error:
         raise damaged(path, error) from error
     return from_inspect({**header, "samples": samples}, reading)
+
+
+def read_member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
+    """One file of a zip, which may be compressed by zstd: `zipfile` reads that from Python 3.14 on, arrow always."""
+    info = archive.getinfo(name)
+    if info.compress_type != ZSTD:
+        return archive.read(name)
+    with path.open("rb") as file:
+        file.seek(info.header_offset + LOCAL_HEADER - 4)
+        lengths = struct.unpack("<HH", file.read(4))  # of its name and its further fields, which stand in between
+        file.seek(sum(lengths), 1)
+        packed = file.read(info.compress_size)
+    with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
+        return bytes(stream.read())
 
 
 def from_inspect(log: Mapping[str, Any], reading: Reading) -> Evaluation:
