@@ -107,7 +107,7 @@ AUDIT: dict[str, tuple[Callable[[Path], Any], str, tuple[str, ...]]] = {
     "missing file": (GOOD, "nope.npz -o out", ("does not exist", "nope.npz")),
     "a folder": (NOT_AUDIT, "other -o out", ("is a folder", ".npz")),
     "empty file": (text("x.npz", ""), NPZ, ("is empty",)),
-    "wrong suffix": (text("x.json", "{}"), "x.json -o out", ("must end in", ".parquet", "`.json`")),
+    "wrong suffix": (text("x.txt", "{}"), "x.txt -o out", ("must end in", ".parquet", "`.txt`")),
     "no suffix": (text("x", "1"), "x -o out", ("must end in", "no suffix")),
     "name too long": (GOOD, "y" * 300 + ".npz -o out", ("cannot be read", "too long")),
     "truncated npz": (truncated, NPZ, ("damaged", "write it again")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from ..core import Evaluation, InputError
 from .files import damaged
 from .formats import FileFormat
 from .inspect_log import from_inspect, is_inspect_log, read_eval
-from .lm_eval import from_lm_eval, is_lm_eval
+from .lm_eval import from_lm_eval, is_lm_eval, task_of
 from .names import Reading
 from .tables import from_arrow, is_records, to_arrow
 
@@ -64,9 +65,9 @@ def load_lines(path: Path) -> list[Mapping[str, Any]]:
 
 
 def samples_in(folder: Path) -> list[Path]:
-    """The samples of the newest run of each task in a folder that lm-evaluation-harness wrote."""
-    from .lm_eval import task_of
-
+    """The samples of the newest run of each task in a folder that lm-evaluation-harness wrote; none of all else."""
+    if not os.path.isdir(folder):  # which a name that is too long is not, where pathlib would raise
+        return []
     newest = {task_of(path): path for path in sorted(folder.rglob("samples_*.jsonl"), key=lambda path: path.name)}
     return sorted(newest.values())
 

@@ -83,9 +83,10 @@ def read(
     any other name.
     """
     path = Path(path)
-    if path.is_dir() and json_files.samples_in(path):
+    samples = json_files.samples_in(path)
+    if samples:
         reading = Reading.of(metadata, foreign, path, f"`{path.name}`", task)
-        return warn_of_order(json_files.read_samples(json_files.samples_in(path), reading))
+        return warn_of_order(json_files.read_samples(samples, reading))
     known = file_formats()
     check_file(path, tuple(known))
     reading = Reading.of(metadata, foreign, path.parent, f"`{path.name}`", task)
