@@ -52,7 +52,10 @@ def test_false_negatives_are_searched_among_the_positive(misses: errata.Audit) -
     assert old.confirm is not None
     assert (old.confirm.n, old.confirm.errors) == (inside.sum(), (rows.predictions[inside] == 0).sum())  # type: ignore
     assert old.confirm.rest_n == held_out.sum() - inside.sum()
-    assert any("false negatives" in note for note in misses.settings["notes"])
+    assert repr(misses).splitlines()[0].endswith("slices confirmed, by fnr")
+    for page in (misses._repr_html_(), errata.report.to_html(misses)):
+        assert "of this model’s false negatives." in page
+        assert "all rows have the label “yes”, and their errors are all false negatives" in page
 
 
 def test_rows_are_split_as_for_every_error(misses: errata.Audit) -> None:

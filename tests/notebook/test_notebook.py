@@ -174,6 +174,17 @@ def test_a_name_is_no_mathematics(audit: Audit, tmp_path: Path) -> None:
     replace(audit, slices=(odd,)).plot().figure.savefig(tmp_path / "odd.png")
 
 
+def test_long_names_leave_room_for_the_gaps(audit: Audit) -> None:
+    long = tuple(replace(slice_, name="a word and another, " * 20) for slice_ in audit)
+    figure = replace(audit, slices=long).plot().figure
+    figure.draw_without_rendering()
+    box = figure.axes[0].get_window_extent()
+    assert box.width > 0.5 * figure.bbox.width
+    for text in (figure.axes[0].xaxis.label, figure.axes[0].title):
+        extent = text.get_window_extent()
+        assert figure.bbox.x0 <= extent.x0 < extent.x1 <= figure.bbox.x1
+
+
 def test_a_plot_of_nothing_says_so(audit: Audit) -> None:
     with pytest.raises(InputError, match="nothing to draw"):
         replace(audit, slices=()).plot()

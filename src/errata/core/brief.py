@@ -68,7 +68,8 @@ def bad_of(measured: HeldOutMeasure) -> str:
 
 def audit_in_brief(audit: Audit) -> str:
     """How many slices are confirmed, the numbers of the whole, and the first slices."""
-    lines = [f"Audit: {len(audit.confirmed):,} of {len(audit.slices):,} slices confirmed"]
+    metric = f", by {audit.evaluation.metric}" if audit.evaluation.metric else ""
+    lines = [f"Audit: {len(audit.confirmed):,} of {len(audit.slices):,} slices confirmed{metric}"]
     lines += [f"  {line}" for line in overall_in_brief(audit)]
     lines += [f"  {slice_in_brief(slice_)}" for slice_ in audit.slices[:MOST_SLICES]]
     more = len(audit.slices) - MOST_SLICES

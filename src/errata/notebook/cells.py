@@ -26,7 +26,8 @@ def audit_cell(audit: Audit) -> str:
     if more > 0:
         lines.append(f"<p>… and {numbers.counted(more, 'slice')} more; <code>audit.to_frame()</code> has all.</p>")
     level = f"Intervals are {sentences.level(audit.settings)}: they hold together for all slices tested."
-    lines.append(f"<p>{escape(level)} {escape(audit.silence)}</p>")
+    below = [*audit.settings.get("notes", ()), level, audit.silence]
+    lines.append(f"<p>{escape(' '.join(below))}</p>")
     return f'<div style="max-width: 60em">{"".join(lines)}</div>'
 
 

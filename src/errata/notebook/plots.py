@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 from ..core import Audit, HeldOutMeasure, InputError, Overall, Slice, require
@@ -14,10 +15,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 KINDS = ("gaps", "sizes")
+WIDEST_LINE = 36  # letters of a name
 MOST_SLICES = 20  # that are drawn; as many as one method has tested
 COLOURS = {"confirmed": "#b3261e", "not confirmed": "#5f6b7a", "too few to tell": "#5f6b7a"}
 MARKERS = {"confirmed": "o", "not confirmed": "o", "too few to tell": "s"}
 FILLED = "confirmed"
+RATES = {"fnr": "false-negative rate", "fpr": "false-positive rate"}
 
 
 def plot_audit(audit: Audit, kind: str = "gaps", ax: Axes | None = None) -> Axes:
@@ -30,7 +33,7 @@ def plot_audit(audit: Audit, kind: str = "gaps", ax: Axes | None = None) -> Axes
 def plot_gaps(audit: Audit, ax: Axes | None = None) -> Axes:
     """Each slice's gap to the rest on held-out rows, with its interval, the first slice on top."""
     slices = _measured(audit)
-    ax = ax if ax is not None else _new_axes(height=1.2 + 0.32 * len(slices))
+    ax = ax if ax is not None else _new_axes(height=1.3 + 0.4 * len(slices))
     for place, (slice_, measured) in enumerate(slices):
         low, high = (100 * edge for edge in measured.interval)
         ax.plot([low, high], [place, place], color=COLOURS[slice_.verdict], linewidth=1.5)
@@ -38,8 +41,8 @@ def plot_gaps(audit: Audit, ax: Axes | None = None) -> Axes:
     ax.axvline(0, color="black", linewidth=0.8)
     ax.set_yticks(range(len(slices)), [_label(slice_) for slice_, _ in slices])
     ax.set_ylim(len(slices) - 0.4, -0.6)
-    ax.set_xlabel(f"gap to the rest on held-out rows, points of {_rate_name(audit)}")
-    ax.set_title(_title(audit, slices))
+    ax.set_xlabel("gap to the rest, points")
+    ax.set_title(_title(audit, slices), fontsize=11)
     ax.spines[["top", "right"]].set_visible(False)
     _legend(ax, slices)
     return ax
@@ -61,8 +64,8 @@ def plot_sizes(audit: Audit, ax: Axes | None = None) -> Axes:
     ax.margins(x=0.1)
     ax.set_ylim(bottom=0)
     ax.set_xlabel("held-out rows of the slice")
-    ax.set_ylabel(f"{_rate_name(audit)}, %")
-    ax.set_title(_title(audit, slices))
+    ax.set_ylabel("per cent")
+    ax.set_title(_title(audit, slices), fontsize=11)
     ax.spines[["top", "right"]].set_visible(False)
     _legend(ax, slices)
     return ax
@@ -104,17 +107,21 @@ def _mark(ax: Axes, x: float, y: float, slice_: Slice) -> None:
 
 def _label(slice_: Slice) -> str:
     name = f"{slice_.task}, {slice_.name}" if slice_.task else slice_.name
-    return f"{slice_.id}  {shortened(name)}".replace("$", r"\$")  # no mathematics
+    lines = textwrap.wrap(f"{slice_.id}  {shortened(name)}", WIDEST_LINE, break_on_hyphens=False)
+    return "\n".join(lines).replace("$", r"\$")  # no mathematics
 
 
 def _rate_name(audit: Audit) -> str:
+    if audit.evaluation.metric in RATES:
+        return RATES[audit.evaluation.metric]
     outcomes = {overall.outcome for _, overall in audit.overall}
     return "error rate" if outcomes == {ERROR} else f"share with {' or '.join(sorted(outcomes))}"
 
 
 def _title(audit: Audit, slices: list[tuple[Slice, HeldOutMeasure]]) -> str:
-    title = f"{len(audit.confirmed)} of {len(audit.slices)} slices confirmed"
-    return title if len(slices) == len(audit.slices) else f"{title}; {len(slices)} drawn"
+    rate = f"{_rate_name(audit)} on held-out rows".capitalize()
+    title = f"{rate}: {len(audit.confirmed)} of {len(audit.slices)} slices confirmed"
+    return title if len(slices) == len(audit.slices) else f"{title}, {len(slices)} drawn"
 
 
 def _legend(ax: Axes, slices: list[tuple[Slice, HeldOutMeasure]]) -> None:

@@ -21,6 +21,10 @@ from ..explain.view import Match
 from . import numbers
 
 MOST_LISTED = 5  # error types in one line
+KINDS_OF_ERRORS: dict[str | None, str] = {
+    "fnr": "false negatives",
+    "fpr": "false positives",
+}  # where rows have one label
 
 
 def verdict(slice_: Slice, outcome: str) -> str:
@@ -251,15 +255,24 @@ def errors_inside(inside: int, slices: int, covered: float, outside: tuple[int, 
     )
 
 
-def title(worse: int, better: int, share: float | None, outcome: str) -> str:
-    """The finding in words; `share` of the errors, where they can be counted once each."""
+def sought(evaluation: Evaluation) -> str:
+    """What was searched for, where the rows were chosen by their label; nothing where they were not."""
+    if not evaluation.label_is_given or evaluation.labels is None:
+        return ""
+    name = evaluation.class_name(int(evaluation.labels[0]))
+    kind = KINDS_OF_ERRORS[evaluation.metric]
+    return f"Searched for {kind}: all rows have the label “{name}”, and their errors are all {kind}."
+
+
+def title(worse: int, better: int, share: float | None, outcome: str, errors: str = "errors") -> str:
+    """The finding in words; `share` of the errors, where they can be counted once each, and what they are called."""
     if worse == 0:
         return "No slice was confirmed." if better == 0 else _only_better(better)
     noun = "group" if worse == 1 else "groups"
     groups = f"{numbers.in_words(worse).capitalize()} {noun} of inputs"
     if share is not None:
         verb = "holds" if worse == 1 else "hold"
-        return f"{groups} {verb} {numbers.whole_rate(share)} of this model’s errors."
+        return f"{groups} {verb} {numbers.whole_rate(share)} of this model’s {errors}."
     if outcome == ERROR:
         verb = "is" if worse == 1 else "are"
         return f"{groups} {verb} worse than the rest."

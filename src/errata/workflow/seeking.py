@@ -61,7 +61,7 @@ def seek(
     if train is not None:
         train = for_metric(train, metric, positive)[0]
     chosen = None if slices is None else {name: _of_rows(value, rows) for name, value in slices.items()}
-    return Sought(found, inside, train, chosen, {"rows_of": evaluation.fingerprint}, _notes(found, len(evaluation)))
+    return Sought(found, inside, train, chosen, {"rows_of": evaluation.fingerprint}, _notes(found))
 
 
 def _of_rows(value: Any, rows: Array) -> Any:
@@ -72,20 +72,11 @@ def _of_rows(value: Any, rows: Array) -> Any:
     return values[rows] if values.shape == rows.shape else value
 
 
-def _notes(found: Evaluation, n: int) -> list[str]:
-    kinds = {"fnr": "false negatives", "fpr": "false positives"}
-    if found.metric not in kinds:
-        return []
-    assert found.labels is not None
-    name = found.class_name(int(found.labels[0]))
-    notes = [
-        f"Searched for {kinds[found.metric]}: the audit is of the {len(found):,} of {n:,} rows with the label {name}, "
-        f"and their errors are all {kinds[found.metric]}."
-    ]
+def _notes(found: Evaluation) -> list[str]:
     own = [name for name in found.representations if found.source(name).from_model]
-    if own:
-        notes.append(
-            f"Among rows of one label, a representation that contains the prediction tells the outcome: what is found "
-            f"in {', '.join(own)} alone cannot be tested. Columns, conditions and representations of another model can."
-        )
-    return notes
+    if not found.label_is_given or not own:
+        return []
+    return [
+        f"Among rows of one label, a representation that contains the prediction tells the outcome: what is found in "
+        f"{', '.join(own)} alone cannot be tested. Columns, conditions and representations of another model can."
+    ]

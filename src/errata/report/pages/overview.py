@@ -72,7 +72,8 @@ def title(audit: Audit, shares: ErrorShares | None) -> str:
     """The finding in one sentence."""
     sides = [slice_.side for slice_ in audit.confirmed]
     share = None if shares is None else shares.inside / shares.total
-    return sentences.title(sides.count("hard"), sides.count("easy"), share, audit.overall[0][1].outcome)
+    errors = sentences.KINDS_OF_ERRORS.get(audit.evaluation.metric, "errors")
+    return sentences.title(sides.count("hard"), sides.count("easy"), share, audit.overall[0][1].outcome, errors)
 
 
 def lede(audit: Audit, shares: ErrorShares | None) -> list[tuple[str, str]]:
@@ -82,7 +83,8 @@ def lede(audit: Audit, shares: ErrorShares | None) -> list[tuple[str, str]]:
         outside = (shares.outside, shares.outside_rows)
         inside = sentences.errors_inside(shares.inside, len(shares.slices), shares.covered, outside)
         lines = [(lines[0][0], f"{lines[0][1]} {inside}")]
-    return lines
+    sought = sentences.sought(audit.evaluation)
+    return [("", sought), *lines] if sought else lines
 
 
 def shares_label(shares: ErrorShares) -> str:
