@@ -72,6 +72,10 @@ SETTINGS = {
     "ownership": "Of each representation: `own`, whether it is taken to contain the prediction; `declared`, whether "
     "someone said so; else `r2`, the share of the logits within labels that it tells, or `auc`, how well it tells "
     "errors from others of their label.",
+    "groups": "What rows belong together: `choice`, what was asked for; `given`, whether the evaluation has groups; "
+    "`column`, the metadata column whose values were kept together; `alike`, columns within whose values errors are "
+    "alike (`correlation`, and `z` above permuted errors, on search rows); `copies`: how many `rows` `of` all have a "
+    "copy, in how many `groups`, the `largest`, `by` what, and whether `near` ones were looked for.",
     "notes": "What methods say of their own search, such as lights that did not converge.",
     "trained_on_these_rows": "`no` where training rows were given and none of them is here, else `not known`.",
 }

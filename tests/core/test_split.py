@@ -8,6 +8,7 @@ import pytest
 from errata import workflow
 from errata.core import Evaluation
 from errata.core.split import discover_mask
+from errata.workflow import findings
 
 N = 400
 
@@ -128,10 +129,10 @@ def _spied(monkeypatch, given, methods):
         families.append(family)
         return confirm(family)
 
-    confirm = workflow.confirm_all
-    monkeypatch.setattr(workflow, "confirm_all", spy)
+    confirm = findings.confirm_all
+    monkeypatch.setattr(findings, "confirm_all", spy)
     audit = workflow.audit(Evaluation(**given), methods=methods)
-    monkeypatch.setattr(workflow, "confirm_all", confirm)
+    monkeypatch.setattr(findings, "confirm_all", confirm)
     (family,) = families
     decided = [(c.method, c.index, c.threshold, c.weights.tobytes(), trial.delta) for trial, c in family]
     return audit, decided

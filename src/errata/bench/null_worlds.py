@@ -1,4 +1,4 @@
-"""Evaluations whose truth is known: four worlds without a slice to find, and one with a planted slice.
+"""Evaluations whose truth is known: worlds without a slice to find, and one with a planted slice.
 
 Five classes, 16 dimensions, 25 clusters. The representation is the model's own: its logits are linear in it, and
 softer in some clusters than in others.
@@ -7,6 +7,11 @@ softer in some clusters than in others.
 - `label`       the true class alone decides how often a row is wrong: slices are true, and explained by the class.
 - `calibrated`  a row is wrong as often as the model says: slices are true, and explained by its confidence.
 - `miscal`      the same, with another curve for each predicted class.
+
+Worlds whose rows are not independent, made of `random`: no slice is true of new rows.
+
+- `copied_world`    every row stands several times, exactly or nearly, with its label and prediction.
+- `patients_world`  rows come from patients, each with a place in the representation and an error rate of its own.
 """
 
 from __future__ import annotations
@@ -26,6 +31,9 @@ SPREAD = 0.6  # of the clusters' softness: some regions are hard, and the model 
 LABEL_RATES = np.linspace(0.03, 0.35, CLASSES)
 CURVES = ((0.6, 1.0), (0.9, 0.8), (1.0, 1.0), (1.1, 1.2), (1.4, 1.0))  # scale and power of each predicted class
 WORLDS = ("random", "label", "calibrated", "miscal")
+PATIENT_SPREAD = 1.0  # of a patient's place around its cluster
+ROW_SPREAD = 0.5  # of a patient's rows around its place
+RATE_ROWS = 2.0  # a patient's rate is Beta distributed, as spread as if it were known from so many rows
 
 
 def world(kind: str, n: int, seed: int) -> Evaluation:
@@ -56,6 +64,43 @@ def world_arrays(kind: str, n: int, seed: int) -> dict[str, Any]:
         "representations": {"penultimate": X},
         "metadata": columns,
     }
+
+
+def copied_world(n: int, copies: int, noise: float, seed: int, share: float = 1.0) -> Evaluation:
+    """The random world in which rows stand `copies` times; of n rows, `share` are copied ones or their copies.
+
+    noise: standard deviation of what is added to each coordinate of a copy; that of a cluster is 1.
+    """
+    copied = round(share * n / copies)
+    times = np.ones(n - copied * (copies - 1), dtype=np.int64)
+    times[:copied] = copies
+    arrays = world_arrays("random", len(times), seed)
+    rng = np.random.default_rng([seed, 98])
+    rows = rng.permutation(np.repeat(np.arange(len(times)), times))
+    X = arrays["representations"]["penultimate"][rows]
+    X = X + noise * (times[rows] > 1)[:, None] * rng.normal(size=X.shape)
+    taken = {name: arrays[name][rows] for name in ("labels", "probs", "predictions")}
+    return Evaluation(**taken, representations={"penultimate": X})
+
+
+def patients_world(n: int, rows_each: int, seed: int, column: bool) -> Evaluation:
+    """Rows of patients; where `column`, metadata says whose row it is. Patients err at rates of their own."""
+    rng = np.random.default_rng([seed, 97])
+    patient = rng.permutation(np.arange(n) // rows_each)
+    count = int(patient.max()) + 1
+    cluster = rng.integers(CLUSTERS, size=count)
+    place = rng.normal(0, 1.5, (CLUSTERS, DIMENSIONS))[cluster] + rng.normal(0, PATIENT_SPREAD, (count, DIMENSIONS))
+    X = place[patient] + rng.normal(0, ROW_SPREAD, (n, DIMENSIONS))
+    probs = _probabilities(rng, X, cluster[patient])
+    predictions = probs.argmax(axis=1)
+    rates = rng.beta(RATE_ROWS * BASE_RATE, RATE_ROWS * (1 - BASE_RATE), size=count)
+    wrong = rng.random(n) < rates[patient]
+    labels = np.where(wrong, _another(rng, predictions), predictions)
+    names = np.array([f"P{name:05d}" for name in rng.permutation(10 * count)[:count]])
+    metadata = {"patient": names[patient]} if column else {}
+    return Evaluation(
+        labels=labels, probs=probs, predictions=predictions, representations={"penultimate": X}, metadata=metadata
+    )
 
 
 def planted_world(n: int, share: float, gap: float, seed: int) -> tuple[Evaluation, Array]:

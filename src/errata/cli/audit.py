@@ -57,6 +57,9 @@ def audit(
     crossfit: Annotated[
         bool, typer.Option("--crossfit", help="Search both halves; for fewer than 5,000 rows.")
     ] = False,
+    groups: Annotated[
+        str, typer.Option(metavar="COLUMN", help="What rows belong together: auto, a metadata column, or none.")
+    ] = "auto",
     reference: Annotated[bool, typer.Option("--reference", help="Refer to INPUT instead of copying it.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of the search, never of the split.")] = 0,
     draw_map: Annotated[
@@ -95,7 +98,7 @@ def audit(
         "within": within,
         "crossfit": crossfit,
     }
-    search |= {"metric": metric, "positive": positive}
+    search |= {"metric": metric, "positive": positive, "groups": groups}
     look = workflow.audit_look(evaluation, settings, search, train=training_rows, slices=own_slices)
     run = run_number(look, store.earlier_looks(evaluation.fingerprint, after, output))
     with progress_bar() as progress:

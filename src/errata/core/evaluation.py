@@ -327,6 +327,10 @@ class Evaluation:
             object.__setattr__(new, name, changes.get(name, getattr(self, name)))
         return new
 
+    def with_groups(self, groups: Array) -> Evaluation:
+        """The same rows with other groups, (n,), which are not checked again."""
+        return self._unchecked({"groups": groups})
+
     def with_representation(self, name: str, array: Any, source: Source | None = None) -> Evaluation:
         """The same rows with one more representation.
 

@@ -31,6 +31,15 @@ class Media(Protocol):
         ...
 
 
+@runtime_checkable
+class Fingerprinted(Protocol):
+    """Images that can tell cheaply which of them are the same."""
+
+    def fingerprints(self) -> list[bytes | None]:
+        """For each row, the same bytes for the same image and for no other; None where it has none."""
+        ...
+
+
 def data_address(image: bytes) -> str:
     """PNG or JPEG bytes as a data URL: pages and explanations carry small images with them."""
     kind = "png" if image.startswith(b"\x89PNG") else "jpeg"

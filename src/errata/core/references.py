@@ -152,6 +152,8 @@ def effective_rows(outcome: Array, groups: Array) -> float:
         return 0.0
     codes = _codes(groups)
     count = int(codes.max()) + 1
+    if count == m:  # no two rows belong together
+        return float(m)
     rate = float(outcome.mean())
     binomial = rate * (1 - rate) * m
     if binomial == 0 or count < 2:

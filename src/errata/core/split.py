@@ -14,7 +14,7 @@ from .blocks import Array
 from .evaluation import Evaluation
 
 
-def discover_mask(evaluation: Evaluation, share: float = 0.5) -> Array:
+def discover_mask(evaluation: Evaluation, share: float = 0.5, copies: Array | None = None) -> Array:
     """Choose the search rows.
 
     Parameters
@@ -23,6 +23,9 @@ def discover_mask(evaluation: Evaluation, share: float = 0.5) -> Array:
         Its ids, or groups, decide; rows are stratified by label, or by prediction where there are no labels.
     share : float
         Of the rows that are searched.
+    copies : array, optional
+        (n,) the same for rows that are copies of each other: they stay together, still stratified. Read where there are
+        no groups.
 
     Returns
     -------
@@ -33,6 +36,8 @@ def discover_mask(evaluation: Evaluation, share: float = 0.5) -> Array:
     keys = _hash_keys(units, evaluation.row_ids)
     if evaluation.groups is not None:
         return _by_group(evaluation.groups, keys, share)
+    if copies is not None:
+        return _by_copies(evaluation, copies, keys, share)
     mask = np.zeros(len(evaluation), dtype=bool)
     for stratum in _strata(evaluation):
         order = stratum[np.argsort(keys[stratum], kind="stable")]
@@ -72,4 +77,25 @@ def _by_group(groups: Array, keys: Array, share: float) -> Array:
     chosen = np.zeros(len(sizes), dtype=bool)
     chosen[order[before + sizes[order] / 2 <= share * len(groups)]] = True
     mask: Array = chosen[group]
+    return mask
+
+
+def _by_copies(evaluation: Evaluation, copies: Array, keys: Array, share: float) -> Array:
+    """As without copies, of which all go where the one with the first id goes, in the stratum that it is in."""
+    order = np.argsort(evaluation.row_ids, kind="stable")
+    _, first, unit, sizes = np.unique(copies[order], return_index=True, return_inverse=True, return_counts=True)
+    leaders = order[first]
+    chosen = np.zeros(len(sizes), dtype=bool)
+    stratum_of = np.empty(len(evaluation), dtype=np.int64)
+    for number, rows in enumerate(_strata(evaluation)):
+        stratum_of[rows] = number
+    for number in np.unique(stratum_of[leaders]):
+        units = np.flatnonzero(stratum_of[leaders] == number)
+        units = units[np.argsort(keys[leaders[units]], kind="stable")]
+        spare = (int(keys[leaders[units[0]]]) & 0xFFFFFFFF) / 2**32
+        before = np.cumsum(sizes[units]) - sizes[units]
+        # One row each: as many as int(share * rows + spare).
+        chosen[units[before + (sizes[units] - 1) / 2 <= share * sizes[units].sum() + spare - 1]] = True
+    mask = np.empty(len(evaluation), dtype=bool)
+    mask[order] = chosen[unit]
     return mask

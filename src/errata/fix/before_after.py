@@ -11,8 +11,8 @@ from ..core import Array, Audit, Comparison, Evaluation, InputError, Plan, Slice
 from ..core.apply import apply
 from ..core.comparison import Group, measure
 from ..core.confirm import Settings, SplitTask
+from ..core.grouping import copies_mask
 from ..core.searched import ERROR, for_metric
-from ..core.split import discover_mask
 from .targets import refuse_audited, target_slices
 
 Model = TypeVar("Model")
@@ -21,7 +21,7 @@ Model = TypeVar("Model")
 def hold_out(evaluation: Evaluation, share: float = 0.3) -> tuple[Evaluation, Evaluation]:
     """Split rows into rows to audit and rows held out to prove a fix on.
 
-    Rows are split by their ids, within every class; rows of one group stay together.
+    Rows are split by their ids, within every class; rows of one group stay together, and so do copies.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def hold_out(evaluation: Evaluation, share: float = 0.3) -> tuple[Evaluation, Ev
     """
     if not 0 < share < 1:
         raise InputError(f"`share` must be between 0 and 1; got {share}")
-    mask = discover_mask(evaluation, share)
+    mask = copies_mask(evaluation, share)
     if mask.all() or not mask.any():
         raise InputError(f"{len(evaluation)} rows cannot be split {share:g} to {1 - share:g}; give more rows")
     return evaluation.rows(~mask), evaluation.rows(mask)

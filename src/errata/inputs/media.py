@@ -5,7 +5,9 @@ All leave the data where it is and hold an index into it, so that taking rows co
 
 from __future__ import annotations
 
+import hashlib
 import io
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from ..core import Media
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff")
+PROBED = 64  # pixels by which arrays are told apart before they are read whole
 
 
 class Texts:
@@ -82,6 +85,26 @@ class Images:
             return None
         return ImageOps.exif_transpose(_eight_bit(image)).convert("RGB")
 
+    def fingerprints(self) -> list[bytes | None]:
+        """The same bytes for the same image and for no other; None where it is missing. Only ties are read whole."""
+        probes = [self._probe(int(item)) for item in self._index]
+        times = Counter(probes)
+        prints: list[bytes | None] = []
+        for item, probe in zip(self._index, probes, strict=True):
+            data = self._content(int(item)) if probe is not None and times[probe] > 1 else None
+            if data is not None:
+                probe = hashlib.blake2b(data, digest_size=16).digest()
+            prints.append(probe)
+        return prints
+
+    def _probe(self, item: int) -> bytes | None:
+        """Something cheap that differs between most images that differ."""
+        raise NotImplementedError
+
+    def _content(self, item: int) -> Any:
+        """The bytes of the image as it is stored; None where it is missing."""
+        raise NotImplementedError
+
     def _open(self, item: int, px: int) -> Image.Image | None:
         raise NotImplementedError
 
@@ -99,6 +122,15 @@ class ImageArrays(Images):
         """Some of the rows, in the order of `index`."""
         return ImageArrays(self._items, self._index[np.asarray(index)])
 
+    def _probe(self, item: int) -> bytes | None:
+        pixels = self._items[item].reshape(-1)
+        if pixels.min() == pixels.max():  # nothing to be seen
+            return None
+        return bytes(np.ascontiguousarray(pixels[:: max(1, len(pixels) // PROBED)]))
+
+    def _content(self, item: int) -> Any:
+        return np.ascontiguousarray(self._items[item])
+
     def _open(self, item: int, px: int) -> Image.Image | None:
         from PIL import Image
 
@@ -115,9 +147,16 @@ class ImageBytes(Images):
         """Some of the rows, in the order of `index`."""
         return ImageBytes(self._items, self._index[np.asarray(index)])
 
-    def _open(self, item: int, px: int) -> Image.Image | None:
+    def _probe(self, item: int) -> bytes | None:
+        data = self._content(item)
+        return len(data).to_bytes(8, "big") if data else None
+
+    def _content(self, item: int) -> Any:
         data = self._items[item]
-        data = data.as_py() if hasattr(data, "as_py") else data
+        return data.as_py() if hasattr(data, "as_py") else data
+
+    def _open(self, item: int, px: int) -> Image.Image | None:
+        data = self._content(item)
         return _decode(io.BytesIO(data), px) if data else None
 
 
@@ -139,6 +178,20 @@ class ImagePaths(Images):
     def _path(self, item: int) -> Path | None:
         name = self._items[item]
         return self._folder / str(name) if name is not None and str(name) else None
+
+    def _probe(self, item: int) -> bytes | None:
+        path = self._path(item)
+        try:
+            return None if path is None else path.stat().st_size.to_bytes(8, "big")
+        except OSError:
+            return None
+
+    def _content(self, item: int) -> Any:
+        path = self._path(item)
+        try:
+            return None if path is None else path.read_bytes()
+        except OSError:
+            return None
 
     def _open(self, item: int, px: int) -> Image.Image | None:
         path = self._path(item)

@@ -168,6 +168,41 @@ def ownership(settings: Mapping[str, Any]) -> list[str]:
     return [f"{name}: {ownership_in_words(facts)}." for name, facts in known.items()]
 
 
+def groups(settings: Mapping[str, Any]) -> list[str]:
+    """What rows were kept together: copies, and a column that looks like the id of a group."""
+    known: Mapping[str, Any] = settings.get("groups") or {}
+    copies: Mapping[str, Any] = known.get("copies") or {}
+    lines = []
+    if copies.get("rows"):
+        where = ", ".join(_copied_in(name) for name in copies["by"])
+        lines.append(
+            f"{numbers.out_of(copies['rows'], copies['of'])} rows are copies of others ({where}); copies were kept on "
+            "one side of the split and count as one."
+        )
+    for column in known.get("alike", ()):
+        lines.append(_alike(column, known["column"]))
+    return lines
+
+
+def _copied_in(name: str) -> str:
+    if name in ("text", "image"):
+        return f"same {name}"
+    nearly = name.removesuffix(", nearly")
+    return f"same {name}" if nearly == name else f"nearly the same {nearly}"
+
+
+def _alike(column: Mapping[str, Any], kept: str | None) -> str:
+    """Of a column that looks like the id of a group: whether its values were kept together, and what would do it."""
+    name = column["column"]
+    alike = f"Errors are alike within `{name}` ({numbers.count(column['values'])} values)"
+    if name == kept:
+        return (
+            f"{alike}: each value was kept on one side of the split, and its rows count as fewer. `--groups {name}` "
+            "makes that certain, `--groups none` turns it off."
+        )
+    return f"{alike} as well: `--groups {name}` would keep its values together instead."
+
+
 def error_type(error_type: ErrorType, rows: Evaluation, outcome: str) -> str:
     """How many held-out rows an error type has, and what the model takes them for."""
     bad = bad_outcomes(outcome)

@@ -53,6 +53,7 @@ def _notes(audit: Audit) -> list[str]:
             f"Run {run} on these held-out rows: stricter than the first, at level {audit.settings['level']:.3g} "
             f"instead of {audit.settings['alpha']:.3g}. New rows have no such cost."
         )
+    notes += sentences.groups(audit.settings)
     notes += sentences.ownership(audit.settings)
     notes += audit.settings.get("notes", ())
     hard = sentences.hard_predictions(audit.settings)

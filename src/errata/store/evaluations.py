@@ -101,9 +101,12 @@ def _save_images(path: Path, media: Media, rows_a_group: int = 1000) -> None:
 def load(folder: Path, read: ReadFile | None = None) -> Evaluation:
     """The evaluation of a saved audit; representations are memory maps. `read` reads a file that it refers to."""
     facts = json.loads((folder / "evaluation.json").read_text())
-    if facts["reference"]:
-        return _referenced(facts["reference"], read)
     table = pq.read_table(folder / "rows.parquet")
+    if facts["reference"]:
+        referenced = _referenced(facts["reference"], read)
+        if "group" in table.column_names:  # what an audit found to belong together is not in the file
+            return referenced.with_groups(_numpy(table.column("group")))
+        return referenced
     columns = {name: _numpy(table.column(name)) for name in table.column_names if name != "text"}
     metadata = {n.partition(":")[2]: values for n, values in columns.items() if n.startswith("metadata:")}
     class_names = tuple(facts["class_names"]) if facts["class_names"] else None

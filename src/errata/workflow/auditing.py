@@ -11,10 +11,10 @@ from .. import store
 from ..core import Array, Audit, Captions, Evaluation, InputError, Progress, silent
 from ..core.confirm import Settings, SplitTask, describe_sensitivity
 from ..core.evaluation import INFLUENCE
+from ..core.grouping import settle_groups
 from ..core.ownership import settle_sources
 from ..core.same_rows import count_same_rows
 from ..core.soften import SOFTNESS
-from ..core.split import discover_mask
 from ..explain import draw_map, restore_explanation
 from ..explain import explain as explain_audit
 from ..hypothesis import OwnSlices, read_slices, untestable
@@ -39,6 +39,7 @@ def audit(
     settings: Settings | None = None,
     within: str = "auto",
     crossfit: bool = False,
+    groups: str = "auto",
     train: Evaluation | None = None,
     texts: Captions | None = None,
     slices: Mapping[str, Any] | None = None,
@@ -67,6 +68,9 @@ def audit(
         Default: `auto`, each method's own way.
     crossfit : bool
         Also search the held-out rows and test on the search rows, all in one family of tests.
+    groups : str
+        What rows belong together beside the evaluation's own `groups`: `auto`, copies, and a metadata column that looks
+        like the id of a group; the name of a metadata column; `none`, nothing.
     train : Evaluation, optional
         The rows that the model was trained on, with the same representations, for methods that need them.
     texts : Captions, optional
@@ -115,10 +119,9 @@ def audit(
     if methods or slices is None:  # with slices of the user's own, nothing need be searched
         built |= build_slicers(methods, options, seed, within)
     search = {"methods": methods, "options": options, "seed": seed, "within": within, "crossfit": crossfit}
-    search |= {"metric": metric, "positive": positive}
+    search |= {"metric": metric, "positive": positive, "groups": groups}
     look = audit_look(evaluation, settings, search, train=train, slices=slices)
-    discover = discover_mask(evaluation, settings.share)
-    _check_split(evaluation, discover)
+    evaluation, discover, grouping = _split(evaluation, groups, settings.share)
     softness = _softness(evaluation, built)
     evaluation, ownership = settle_sources(evaluation, discover)
     sought = seek(evaluation, discover, metric, positive, train=train, slices=slices)
@@ -138,6 +141,7 @@ def audit(
         "look": look,
         "softness": softness,
         "ownership": ownership,
+        "groups": grouping,
     }
     plain = _unexplained(findings, evaluation, discover, record)
     result = _explain(plain, train, texts, seed)
@@ -250,10 +254,13 @@ def _check_rows(evaluation: Evaluation, train: Evaluation | None, texts: Caption
         texts.check_with(evaluation)
 
 
-def _check_split(evaluation: Evaluation, discover: Array) -> None:
+def _split(evaluation: Evaluation, groups: str, share: float) -> tuple[Evaluation, Array, dict[str, Any]]:
+    """Return what `settle_groups` gives; refuse rows that cannot be split in two."""
+    evaluation, discover, grouping = settle_groups(evaluation, groups, share)
     if discover.all() or not discover.any():
         kind = "id" if evaluation.groups is None else "group"
         raise InputError(f"the rows cannot be split in two: one {kind} holds nearly all of them; give smaller `groups`")
+    return evaluation, discover, grouping
 
 
 def _reads_influence(slicers: Mapping[str, Slicer]) -> bool:

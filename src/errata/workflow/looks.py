@@ -34,7 +34,7 @@ def audit_look(
     settings
         How strict the confirmation is; its `run` is not read.
     search
-        Other arguments of `audit` that decide what is found: methods, options, seed, within, crossfit.
+        Other arguments of `audit` that decide what is found: methods, options, seed, within, crossfit, groups.
     train, slices
         As of `audit`.
     """

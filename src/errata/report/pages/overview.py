@@ -18,7 +18,15 @@ from ..static_files import Script
 
 MAX_CONFIRMED = 5  # confirmed slices before the fold
 MAX_ERROR_TYPES = 5  # error types before the fold
-NAMED_SETTINGS = ("version", "methods", "seed", "softness", "ownership", "notes")  # that have a line of their own
+NAMED_SETTINGS = (
+    "version",
+    "methods",
+    "seed",
+    "softness",
+    "ownership",
+    "groups",
+    "notes",
+)  # that have a line of their own
 
 
 @dataclass(frozen=True)
@@ -142,6 +150,7 @@ def provenance(audit: Audit) -> list[tuple[str, str, bool]]:
         ("Split", f"{numbers.count(searched)} search rows, {numbers.count(held_out)} held-out rows{seed}", False),
         ("Errata", str(settings.get("version", "version not recorded")), False),
     ]
+    lines += [("Groups", words, False) for words in sentences.groups(settings)]
     lines += [("Representation", words, False) for words in sentences.ownership(settings)]
     lines += [("Note", note, False) for note in settings.get("notes", ())]
     hard = sentences.hard_predictions(settings)

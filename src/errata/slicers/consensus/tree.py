@@ -171,4 +171,5 @@ def _distance(a: Array, b: Array, n: Array, centres: Array, spread: Array) -> fl
         along = (centres[cells] - mean) @ line / length
         noise = spread[cells].sum() / weight.sum() / centres.shape[1]  # as wide in every direction
         variances.append(np.average(np.square(along), weights=weight) + noise)
-    return length / float(np.sqrt(np.mean(variances)))
+    wide = float(np.sqrt(np.mean(variances)))
+    return length / wide if wide > 0 else np.inf  # cells of equal rows have no width
