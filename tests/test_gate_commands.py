@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -123,3 +126,40 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(place: Path, words: li
     assert done.err.count("\n") == 1
     assert sentence in done.err
     assert sorted(place.rglob("*")) == before
+
+
+WORKFLOWS = sorted((Path(__file__).parents[1] / "examples" / "ci").glob("*.yml"))
+
+
+def texts(value: object) -> Iterator[str]:
+    """All texts of a document, at any depth."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from (text for item in value.values() for text in texts(item))
+    elif isinstance(value, list):
+        yield from (text for item in value for text in texts(item))
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_ready_workflow_runs_as_it_stands(path: Path, place: Path, tmp_path: Path) -> None:
+    """Its own command, on files of the names it uses: it fails, and leaves what its later steps read."""
+    yaml = pytest.importorskip("yaml")
+    lines = [line.strip() for text in texts(yaml.safe_load(path.read_text())) for line in text.splitlines()]
+    command = next(shlex.split(line) for line in lines if line.startswith("errata "))
+    for line in lines:
+        if line.startswith("python "):
+            script, _, output, *_ = line.split()[1:]
+            assert (path.parent / script).is_file()
+            assert output in command
+    shutil.copy(place / "even.npz", tmp_path / "main.npz")
+    shutil.copy(place / "hard.npz", tmp_path / "candidate.npz")
+    done = run(*command[1:], folder=tmp_path)
+    assert (done.code, done.err) == (1, "")
+    for name in ("gate.xml", "gate.md", "comparison.json"):
+        assert (tmp_path / name).is_file()
+        assert any(name in line for line in lines if not line.startswith("errata "))
+
+
+def test_there_are_ready_workflows() -> None:
+    assert [path.name for path in WORKFLOWS] == ["github-actions.yml", "gitlab-ci.yml"]

@@ -1,7 +1,10 @@
 """Real data, where the data folder is at hand: census income, news with noisy labels, faces."""
 
 import io
+import json
+import runpy
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 import errata
 from errata.bench.tables import data_folder
 from errata.report import to_html
+from support.command import run
 
 pandas = pytest.importorskip("pandas")
 
@@ -81,3 +85,21 @@ def test_faces_lead_to_children():
     young = [float((age[s.members & confirm] < 18).mean()) for s in audit.confirmed]
     assert young
     assert max(young) > 2 * float((age[confirm] < 18).mean())
+
+
+def test_a_gate_on_census_income(tmp_path):
+    """Training rows with a capital gain are lost: the gate fails and says so; with all rows it passes."""
+    script = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "ci" / "evaluate.py"))
+    people = table("adult.parquet")
+    for name, without in (("main", None), ("lost", "capital_gain > 0"), ("again", "fnlwgt % 50 == 0")):
+        np.savez(tmp_path / f"{name}.npz", **script["evaluate"](people, "linear", without, 0))
+    fails = run(
+        "compare", tmp_path / "main.npz", tmp_path / "lost.npz", "--fail-on", "worse", "-o", tmp_path / "c.json"
+    )
+    assert fails.code == 1
+    changes = json.loads((tmp_path / "c.json").read_text())["changes"]
+    worst = max((change for change in changes if change["judgement"] == "worse"), key=lambda change: change["change"])
+    assert worst["kind"] == "found"
+    assert worst["change"] > 0.2
+    assert "capital_gain" in worst["name"]
+    assert run("compare", tmp_path / "main.npz", tmp_path / "again.npz", "--fail-on", "worse").code == 0

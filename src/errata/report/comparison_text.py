@@ -29,8 +29,8 @@ def comparison_table(comparison: Comparison) -> Table:
 
 
 def is_shown(change: Change) -> bool:
-    """Whether a change is worth a line: a slice that a search found is not where nothing is shown of it."""
-    return change.kind != "found" or change.judgement != "no change shown"
+    """Whether a change is worth a line: a slice that a search for worse rows found is not where it is not worse."""
+    return change.kind != "found" or change.judgement == "worse"
 
 
 def name_of(change: Change) -> str:

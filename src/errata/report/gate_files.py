@@ -59,8 +59,6 @@ def to_markdown(gate: Gate) -> str:
     lines += [_line(heads), _line(["---"] * len(heads))]
     for check in gate.checks:
         lines.append(_line([MARKS[check.status], *map(_escape, (check.name, *check.cells))]))
-    for check in gate.failed:
-        lines += ["", f"- **{_escape(check.name)}**: {_escape(check.sentence)}"]
     for note in gate.notes:
         lines += ["", _escape(note)]
     return "\n".join(lines) + "\n"

@@ -10,6 +10,7 @@ from ..core import Audit, Change, Comparison, Slice
 from . import numbers, sentences
 from .comparison_text import is_shown, name_of
 
+LONGEST_NAME = 40  # in a sentence
 Status = Literal["passed", "failed", "skipped"]
 FAILED_ON = {"confirmed": "is confirmed", "beyond": "is confirmed, and neither class nor confidence explains it"}
 
@@ -28,12 +29,20 @@ class Check:
         What was measured.
     cells : tuple of str
         Its line of the table, in the order of the gate's `columns`.
+    id : str
+        Of the slice; "" where it is none.
     """
 
     name: str
     status: Status
     sentence: str
     cells: tuple[str, ...] = ()
+    id: str = ""
+
+    @property
+    def short_name(self) -> str:
+        """The name, or the id alone where the name is long."""
+        return self.name if len(self.name) <= LONGEST_NAME or not self.id else self.id
 
 
 @dataclass(frozen=True)
@@ -75,7 +84,7 @@ class Gate:
             return ""
         if not self.failed:
             return f"Gate passes: it fails where {self.rule}."
-        names = ", ".join(check.name for check in self.failed)
+        names = ", ".join(check.short_name for check in self.failed)
         return f"Gate fails, since {self.rule}: {names}."
 
 
@@ -119,7 +128,8 @@ def _slice_check(audit: Audit, slice_: Slice, fail_on: str | None) -> Check:
             verdict = f"confirmed; explained by {' and '.join(slice_.explained_by)}"
         if slice_.side == "hard" and (fail_on == "confirmed" or (fail_on == "beyond" and not slice_.explained_by)):
             status = "failed"
-    return Check(_named(slice_.id, slice_.name, slice_.task), status, sentence, (*_held_out_cells(slice_), verdict))
+    name = _named(slice_.id, slice_.name, slice_.task)
+    return Check(name, status, sentence, (*_held_out_cells(slice_), verdict), slice_.id)
 
 
 def _held_out_cells(slice_: Slice) -> tuple[str, ...]:
@@ -179,7 +189,9 @@ def _change_check(change: Change, outcome: str, fail_on: str | None) -> Check:
     if change.judgement == "no change shown" and change.visible is not None:
         sentence += f" A rise of {numbers.points(change.visible)} points would have been seen (80% power)."
     status: Status = "failed" if fail_on and change.judgement == "worse" else "passed"
-    return Check(name, status, sentence, (numbers.count(change.n), before, after, difference, judgement))
+    id_of_slice = change.id if change.kind in ("slice", "found") else ""
+    cells = (numbers.count(change.n), before, after, difference, judgement)
+    return Check(name, status, sentence, cells, id_of_slice)
 
 
 def shares_gate(slices: Sequence[Slice], shares: Mapping[str, float], n: int, fail_on: float | None) -> Gate:
@@ -206,7 +218,7 @@ def shares_gate(slices: Sequence[Slice], shares: Mapping[str, float], n: int, fa
         over = fail_on is not None and slice_.verdict == "confirmed" and share > fail_on
         status: Status = "failed" if over else "passed"
         sentence = f"It holds {share:.2%} of {numbers.counted(n, 'row')} ({slice_.verdict})."
-        checks.append(Check(name, status, sentence, (f"{share:.2%}", slice_.verdict)))
+        checks.append(Check(name, status, sentence, (f"{share:.2%}", slice_.verdict), slice_.id))
     if not checks:
         checks = [Check("slices", "passed", "The audit has no slices.", ("", "none found"))]
     rule = "" if fail_on is None else f"a confirmed slice holds more than {fail_on:.2%} of the rows"

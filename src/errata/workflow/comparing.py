@@ -264,28 +264,26 @@ class _Found:
 
 def _search(pair: _Pair, alpha: float, search: dict[str, Any], progress: Progress) -> _Found:
     """Search every task for slices where the second model is wrong and the first was right."""
-    changes: list[Change] = []
-    examples: dict[str, list[Any]] = {}
+    found: list[tuple[Change, list[Any]]] = []
     tested = 0
     small = None
     for task, (before, after) in pair.outcomes.items():
         settings = Settings(alpha=alpha / len(pair.outcomes))
         rows = _broken_rows(pair, before, after)
         result = audit(rows, settings=settings, within="none", progress=progress, **search)
-        family = max(int(result.settings["tested"]), 1)
-        level = settings.alpha / family
         tested += int(result.settings["tested"])
+        level = settings.alpha / max(int(result.settings["tested"]), 1)
         held_out = ~result.discover
         for slice_ in result.slices:
-            change = _found_change(slice_, f"r{len(changes) + 1}", task, (before, after), result, level)
-            changes.append(change)
-            if change.judgement == "worse":
-                broken = slice_.members & held_out & (after > before)
-                examples[change.id] = np.sort(rows.row_ids[broken])[:MOST_EXAMPLES].tolist()
+            broken = slice_.members & held_out & (after > before)
+            examples = np.sort(rows.row_ids[broken])[:MOST_EXAMPLES].tolist()
+            found.append((_found_change(slice_, task, (before, after), result, level), examples))
         n = round(SMALL * int(held_out.sum()))
-        fixed = float((before > after)[held_out].mean())
-        small = n, visible_rise(n, fixed, level)
-    return _Found(tuple(changes), tested, examples, small)
+        small = n, visible_rise(n, float((before > after)[held_out].mean()), level)
+    found.sort(key=lambda pair: pair[0].judgement != "worse")
+    changes = [replace(change, id=f"r{i}") for i, (change, _) in enumerate(found, start=1)]
+    worse = {change.id: found[i][1] for i, change in enumerate(changes) if change.judgement == "worse"}
+    return _Found(tuple(changes), tested, worse, small)
 
 
 def _broken_rows(pair: _Pair, before: Array, after: Array) -> Evaluation:
@@ -304,12 +302,10 @@ def _broken_rows(pair: _Pair, before: Array, after: Array) -> Evaluation:
     )
 
 
-def _found_change(
-    slice_: Slice, id: str, task: str, outcomes: tuple[Array, Array], result: Audit, level: float
-) -> Change:
+def _found_change(slice_: Slice, task: str, outcomes: tuple[Array, Array], result: Audit, level: float) -> Change:
     """A slice that was found, on held-out rows: worse only where it also has more such rows than the rest."""
     inside = slice_.members & ~result.discover
-    change = measure(Group(id, slice_.name, task, inside, *outcomes, kind="found"), result.evaluation.groups, level)
+    change = measure(Group("", slice_.name, task, inside, *outcomes, kind="found"), result.evaluation.groups, level)
     if change.judgement == "worse" and slice_.verdict != "confirmed":
         return replace(change, judgement="no change shown")
     return change
