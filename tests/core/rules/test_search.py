@@ -11,7 +11,7 @@ from errata.core.rules import Condition, match_all, to_text
 from errata.core.rules.counts import frequent_cells
 from errata.core.rules.fine import fine_literals
 from errata.core.rules.literals import bin_counts, coarsen, encode, encode_all, list_literals
-from errata.core.rules.search import Scores, find_rules
+from errata.core.rules.search import Conjunction, Scores, _Search, find_rules
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -176,13 +176,31 @@ def test_a_group_of_values_is_found_and_pays_for_its_names():
     assert rule.price > single.price + 5
 
 
-def test_a_description_prefers_the_rule_that_covers_all():
+def test_a_description_prefers_the_rule_that_covers_more():
     rng = np.random.default_rng(0)
     n = 10_000
     columns = {"age": rng.integers(0, 80, n), "site": np.array(["a", "b", "c"])[rng.integers(0, 3, n)]}
-    member = (columns["age"] < 10) & (rng.random(n) < 0.95)
-    rule = find_rules(encode_all(columns), member, float(member.mean()), least=20, aim="split")[0]
-    assert to_text(rule.conditions) == "age < 10"
+    member = (columns["age"] < 10) & ((columns["site"] == "a") | (rng.random(n) < 0.3))
+    coded = encode_all(columns)
+    sharpest = find_rules(coded, member, float(member.mean()), least=20)[0]
+    described = find_rules(coded, member, float(member.mean()), least=20, aim="split")[0]
+    assert to_text(sharpest.conditions) == "age < 10 and site = a"
+    assert to_text(described.conditions) == "age < 10"
+
+
+def test_refining_drops_a_literal_and_moves_a_bound():
+    rng = np.random.default_rng(0)
+    n = 5000
+    columns = {"age": rng.integers(0, 80, n), "site": np.array(["a", "b", "c"])[rng.integers(0, 3, n)]}
+    bad = rng.random(n) < np.where(columns["age"] < 13, 0.5, 0.1)
+    age, site = encode_all(columns)
+    search = _Search([age, site], bad, [Scores(n, int(bad.sum()), float(bad.mean()), 20, n, "rate")])
+    masks = (np.arange(age.size + 1) < 20, np.array([True, True, False, False]))
+    start = search.value_of(Conjunction((0, 1), masks, (6.0, 6.0), 0.0))
+    refined = search.refine(start, 0)
+    assert to_text(search.rule(refined).conditions) == "age < 13"
+    assert refined.value > start.value
+    assert search.value_of(refined).value == pytest.approx(refined.value)
 
 
 @pytest.mark.parametrize("seed", range(5))
