@@ -5,8 +5,8 @@ python benchmarks/rules.py --peer-python VENV/bin/python   with peers from anoth
 python benchmarks/rules.py --large                         one million rows, 30 columns, planted rules: the whole method
 
 CPU seconds are those of the work alone, without imports; memory is the peak of the whole process, and what the work
-added to it. `cells` are all conjunctions of up to three bins with enough rows, with the rows and the errors of each: what
-the peers compute. `search` is what the method does beyond: thresholds, ranges, groups, prices, refinement.
+added to it. `cells` are all conjunctions of up to three bins with enough rows, with the rows and the errors of each, as
+the peers compute them. `search` is what the method does beyond: thresholds, ranges, groups, prices, refinement.
 """
 
 from __future__ import annotations

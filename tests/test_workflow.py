@@ -468,6 +468,8 @@ def test_without_a_method_the_best_that_can_read_the_evaluation_are_taken() -> N
     assert errata.audit(full).settings["methods"] == ["consensus"]
     bare = errata.Evaluation(losses=full.losses, representations=full.representations)
     assert errata.audit(bare).settings["methods"] == ["consensus"]
+    columns = errata.Evaluation(losses=full.losses, metadata={"x": full.representations["x"][:, 0]})
+    assert errata.audit(columns).settings["methods"] == ["rules"]
 
 
 def test_an_option_of_a_method_never_replaces_the_default() -> None:

@@ -83,8 +83,8 @@ def audit(
     saved_reference = _reference(reference, source, metadata, foreign, metric)
     check_gate(fail_on, ("confirmed", "beyond"), junit, summary)
     captions = None if texts is None else read_texts(texts)
-    methods = [name for names in method for name in names.split(",") if name] or list(workflow.DEFAULT_METHODS)
-    options = read_options(methods, sets, representation)
+    methods = [name for names in method for name in names.split(",") if name]
+    options = read_options(methods or list(workflow.DEFAULT_METHODS), sets, representation)
     classes = import_methods(plugin)
     _check_methods(methods, classes, options, seed, within)  # before the file is read, which can take an hour
     own_slices = _read_slices(slices)
@@ -92,7 +92,7 @@ def audit(
     training_rows = None if train is None else read(train)
     settings = Settings(alpha=alpha, delta=delta, tolerance=tolerance)
     search: dict[str, Any] = {
-        "methods": build_own(methods, classes, options, seed),
+        "methods": build_own(methods or list(workflow.default_methods(evaluation)), classes, options, seed),
         "options": without_own(options, classes),
         "seed": seed,
         "within": within,
@@ -129,6 +129,7 @@ def _check_methods(methods: Names, classes: list[Any], options: dict[str, Any], 
     """Refuse unknown methods and bad options; those of a module are checked when they are built."""
     from .. import workflow
 
+    methods = methods or workflow.possible_defaults(options)
     build_own(methods, classes, options, seed)
     own = {method.name for method in classes}
     named = [method for method in methods if method.partition(":")[0] not in own]

@@ -7,7 +7,7 @@ from ..core.confirm import Settings
 from .auditing import add_map, audit, load, save
 from .comparing import COMPARE_METHODS, compare
 from .looks import audit_look
-from .methods import DEFAULT_METHODS, check_methods, options_of
+from .methods import DEFAULT_METHODS, check_methods, default_methods, options_of, possible_defaults
 
 __all__ = [
     "COMPARE_METHODS",
@@ -19,7 +19,9 @@ __all__ = [
     "audit_look",
     "check_methods",
     "compare",
+    "default_methods",
     "load",
     "options_of",
+    "possible_defaults",
     "save",
 ]

@@ -26,7 +26,7 @@ from ..slicers.gmm import Gmm
 from ..version import __version__
 from .findings import Findings, find_slices
 from .looks import audit_look, options_as_json
-from .methods import DEFAULT_METHODS, Method, Options, build_slicers, method_names
+from .methods import Method, Options, build_slicers, default_methods, method_names
 from .seeking import FEWEST_ROWS, Sought, seek
 
 
@@ -53,7 +53,7 @@ def audit(
     Parameters
     ----------
     evaluation : Evaluation
-        Rows that the model was not trained on, with its outcomes and at least one representation.
+        Rows that the model was not trained on, with its outcomes and at least one representation, or metadata.
     methods : list of str, optional
         Names, each `NAME` or `NAME:PRESET`, or slicers of your own. Default: the methods that do best together on the
         benchmarks and can read this evaluation.
@@ -114,7 +114,7 @@ def audit(
     options = options or {}
     _check_rows(evaluation, train, texts)
     if methods is None:
-        methods = DEFAULT_METHODS
+        methods = default_methods(evaluation)
     built: dict[str, Any] = {}
     if methods or slices is None:  # with slices of the user's own, nothing need be searched
         built |= build_slicers(methods, options, seed, within)

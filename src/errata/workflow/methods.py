@@ -5,17 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core import InputError
+from ..core import Evaluation, InputError
 from ..core.errors import unknown
 from ..slicers import Slicer, check, make, registry, search_within
 from ..slicers.options import SEED
 
 DEFAULT_METHODS = ("consensus",)  # what found most, with least else, in the benchmarks
+WITHOUT_REPRESENTATION = ("rules",)  # where there are columns and nothing else to search
 
 SLICER_PARTS = ("name", "fit", "membership", "reads", "to_state", "from_state")
 
 Options = Mapping[str, Mapping[str, Any]]  # method -> {option: value}
 Method = str | Slicer  # a name, or a slicer that the user built
+
+
+def default_methods(evaluation: Evaluation) -> tuple[str, ...]:
+    """Return the methods of an audit that names none: those that can read the evaluation."""
+    if not evaluation.representations and evaluation.metadata:
+        return WITHOUT_REPRESENTATION
+    return DEFAULT_METHODS
+
+
+def possible_defaults(options: Options) -> list[str]:
+    """Return what an audit that names no method may run, as far as its options tell before rows are read."""
+    return [*DEFAULT_METHODS, *(name for name in WITHOUT_REPRESENTATION if name in options)]
 
 
 def check_methods(methods: Sequence[str], options: Options, seed: int = 0, within: str = "auto") -> None:
