@@ -18,12 +18,12 @@ from .evaluation import Evaluation
 FEWEST_VALUES = 20
 LEAST_REPEATED = 0.5  # of the rows have a value that another row has too
 MOST_ROWS_EACH = 20  # of a typical row's value: no slice of one value is lost that could have been confirmed
-MOST_ROWS_EACH_ID = 1000  # where name or values are those of an id
+MOST_ROWS_EACH_ID = 1000  # where the name is that of an id
 LARGEST_SHARE = 0.1  # of the rows with one value
 MOST_COLUMNS = 3  # that outcomes are read for
 ID_WORDS = re.compile(
     r"(account|annotator|author|camera|case|client|clip|customer|device|dialog|dialogue|doc|document"
-    r"|episode|family|group|household|id|ids|item|movie|participant|patient|person|player|product|rater"
+    r"|episode|family|group|household|id|ids|item|movie|participant|pid|mrn|patient|person|player|product|rater"
     r"|recording|respondent|scan|scene|sensor|sequence|series|session|song|speaker|station|store|student"
     r"|study|subject|thread|track|trip|uid|url|user|uuid|video|visit|worker|writer)s?(id)?"
 )  # a word in the name of a column that says whose rows they are
@@ -31,7 +31,7 @@ NOT_LETTERS = re.compile(r"[^a-z]+")
 CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 LEAST_Z = 4.0  # standard deviations of permuted outcomes
 LEAST_ALIKE = 0.01  # intraclass correlation
-QUANTITY = 0.5  # of it, between values next to each other: from there on, the column is a quantity
+QUANTITY = 0.3  # of it, between values next to each other: from there on, the column is a quantity
 PERMUTATIONS = 200
 CONFIDENCE_BINS = 10
 LOSS_QUANTILE = 0.9
@@ -66,7 +66,7 @@ def candidate_columns(evaluation: Evaluation) -> dict[str, Array]:
         codes = column_codes(values)
         if codes is None:
             continue
-        looks = _looks_like_id(name, values)
+        looks = _looks_like_id(name)
         if _has_shape(codes, looks):
             found.append((not looks, name, codes))
     found.sort(key=lambda item: item[:2])
@@ -116,14 +116,9 @@ def measure_columns(evaluation: Evaluation, columns: dict[str, Array], rows: Arr
     return sorted(found, key=lambda column: -column.z)
 
 
-def _looks_like_id(name: str, values: Array) -> bool:
-    """By a word of its name, or by digits in most of its texts."""
-    if any(ID_WORDS.fullmatch(word) for word in NOT_LETTERS.split(CAMEL.sub(" ", name).lower())):
-        return True
-    if values.dtype.kind not in "US":
-        return False
-    texts = np.unique(values)[:1000].tolist()
-    return sum(any(map(str.isdigit, str(text))) and not str(text).isdigit() for text in texts) >= 0.9 * len(texts)
+def _looks_like_id(name: str) -> bool:
+    """By a word of its name. Its values do not tell: a category may be "c12" as well."""
+    return any(ID_WORDS.fullmatch(word) for word in NOT_LETTERS.split(CAMEL.sub(" ", name).lower()))
 
 
 def _has_shape(codes: Array, looks: bool) -> bool:
