@@ -129,7 +129,7 @@ AUDIT: dict[str, tuple[Callable[[Path], Any], str, tuple[str, ...]]] = {
     "csv without a header": (csv("", lambda i: f"{i},0.5,1"), CSV, ("no column that is known", "`0`")),
     "csv with half a row": (csv("labels,losses", lambda i: "1,2" if i != 5 else "1"), CSV, ("damaged", "2")),
     # arrays
-    "nothing to search": (npz(**without("embedding")), NPZ, ("consensus", "needs `representations`")),
+    "nothing to search": (npz(**without("embedding")), NPZ, ("neither an embedding nor metadata", "--metadata all")),
     "nothing at all": (npz(ids=np.arange(N)), NPZ, ("needs losses", "got none")),
     "no outcome": (npz(**without("labels", "probs")), NPZ, ("needs `losses`", "add it")),
     "regression without predictions": (npz(**without("probs", "labels", labels=np.linspace(0, 1, N))), NPZ,

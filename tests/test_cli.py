@@ -441,7 +441,7 @@ def test_demo_finds_the_hidden_group(tmp_path: Path, run: Run) -> None:
     assert last == tmp_path / "demo" / "report.html"
     assert last.stat().st_size > 10_000
     words = " ".join(done.out.split())
-    assert re.search(r"digit 7: found and confirmed as s\d+ by consensus", words)
+    assert re.search(r"digit 7: found and confirmed as s\d+ by (consensus|rules)", words)
 
 
 def test_demo_trains_a_network_with_a_blindspot_where_nothing_else_is_said(
@@ -455,7 +455,7 @@ def test_demo_trains_a_network_with_a_blindspot_where_nothing_else_is_said(
     done = run("demo", "-o", tmp_path / "demo")
     assert (done.code, done.err) == (0, "")
     words = " ".join(done.out.split())
-    assert re.search(r"- square present, .*: found and confirmed as s\d+ by consensus", words)
+    assert re.search(r"- square present, .*: found and confirmed as s\d+ by (consensus|rules)", words)
     assert [share for what, share in heard if what == "training a small network"] == pytest.approx([0, 1 / 3, 2 / 3, 1])
     assert ("consensus", 1.0) in heard
     assert heard[-1] == ("map", 1.0)

@@ -465,17 +465,29 @@ def test_conductors_export_what_they_conduct() -> None:
 
 def test_without_a_method_the_best_that_can_read_the_evaluation_are_taken() -> None:
     full = planted()
-    assert errata.audit(full).settings["methods"] == ["consensus"]
     bare = errata.Evaluation(losses=full.losses, representations=full.representations)
     assert errata.audit(bare).settings["methods"] == ["consensus"]
-    columns = errata.Evaluation(losses=full.losses, metadata={"x": full.representations["x"][:, 0]})
-    assert errata.audit(columns).settings["methods"] == ["rules"]
+    column = {"site": np.where(full.representations["x"][:, 0] > 0, "a", "b"), "one": np.ones(len(full))}
+    table = errata.Evaluation(losses=full.losses, metadata=column)
+    assert errata.audit(table).settings["methods"] == ["rules"]
+    both = errata.Evaluation(losses=full.losses, representations=full.representations, metadata=column)
+    assert errata.audit(both).settings["methods"] == ["consensus", "rules"]
+
+
+@pytest.mark.parametrize("metadata", [{}, {"id": np.array([f"r{i}" for i in range(60)]), "one": np.ones(60)}])
+def test_rows_with_nothing_to_search_say_what_is_missing(metadata) -> None:
+    rows = Evaluation(losses=np.arange(60.0), metadata=metadata)
+    with pytest.raises(InputError, match=r"neither an embedding nor metadata columns .*--metadata all"):
+        errata.audit(rows)
+    own = errata.audit(rows, slices={"mine": np.arange(60) < 30})  # nothing need be searched
+    assert own.settings["methods"] == []
 
 
 def test_an_option_of_a_method_never_replaces_the_default() -> None:
     method = workflow.DEFAULT_METHODS[0]
-    audit = errata.audit(planted(), options={method: {"slices": 3}})
-    assert audit.settings["methods"] == list(workflow.DEFAULT_METHODS)
+    rows = planted()
+    audit = errata.audit(rows, options={method: {"slices": 3}})
+    assert audit.settings["methods"] == list(workflow.default_methods(rows))
     assert audit.slicers[method].slices == 3
 
 

@@ -280,3 +280,11 @@ def test_files_know_all_columns(tmp_path):
     assert list(read(arrays, metadata=["all"]).metadata) == ["age", "site"]
     with pytest.raises(InputError, match="age"):
         read(arrays)
+
+
+def test_a_table_of_columns_alone_can_be_read_to_apply_rules_to_it(tmp_path):
+    rows = read(csv(tmp_path, "age,site\n3,a\n4,b\n"), metadata=["all"])
+    assert len(rows) == 2
+    assert list(rows.metadata) == ["age", "site"]
+    with pytest.raises(InputError, match="no column that is known"):
+        read(csv(tmp_path, "age,site\n3,a\n4,b\n"))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ..core import InputError
+from ..core import Evaluation, InputError
 from ..report.gates import audit_gate, shares_gate
 from ..report.progress_bars import progress_bar
 from .common import Dir, Names, Sets, read_options, write_audit
@@ -83,8 +84,8 @@ def audit(
     saved_reference = _reference(reference, source, metadata, foreign, metric)
     check_gate(fail_on, ("confirmed", "beyond"), junit, summary)
     captions = None if texts is None else read_texts(texts)
-    methods = [name for names in method for name in names.split(",") if name]
-    options = read_options(methods or list(workflow.DEFAULT_METHODS), sets, representation)
+    methods = _named_methods(method)
+    options = read_options(methods, sets, representation)
     classes = import_methods(plugin)
     _check_methods(methods, classes, options, seed, within)  # before the file is read, which can take an hour
     own_slices = _read_slices(slices)
@@ -92,7 +93,7 @@ def audit(
     training_rows = None if train is None else read(train)
     settings = Settings(alpha=alpha, delta=delta, tolerance=tolerance)
     search: dict[str, Any] = {
-        "methods": build_own(methods or list(workflow.default_methods(evaluation)), classes, options, seed),
+        "methods": build_own(_methods_for(evaluation, method, own_slices), classes, options, seed),
         "options": without_own(options, classes),
         "seed": seed,
         "within": within,
@@ -125,11 +126,28 @@ def _reference(wanted: bool, source: Path, metadata: Names, foreign: Names, metr
     return {"path": str(source.absolute()), "metadata": metadata, "foreign": foreign}
 
 
+def _named_methods(method: Names) -> list[str]:
+    """Return the methods that are named; where none is, all that may be run by default."""
+    from .. import workflow
+
+    if not method:
+        return list(workflow.DEFAULT_METHODS)
+    return [name for names in method for name in names.split(",") if name]
+
+
+def _methods_for(evaluation: Evaluation, method: Names, own_slices: Mapping[str, str] | None) -> list[str]:
+    """Return the methods that are named; where none is, those that these rows have something for."""
+    from .. import workflow
+
+    if method:
+        return _named_methods(method)
+    return list(workflow.default_methods(evaluation, required=own_slices is None))
+
+
 def _check_methods(methods: Names, classes: list[Any], options: dict[str, Any], seed: int, within: str) -> None:
     """Refuse unknown methods and bad options; those of a module are checked when they are built."""
     from .. import workflow
 
-    methods = methods or workflow.possible_defaults(options)
     build_own(methods, classes, options, seed)
     own = {method.name for method in classes}
     named = [method for method in methods if method.partition(":")[0] not in own]
@@ -170,7 +188,8 @@ def apply(
     check_gate(None, (), junit, summary)
     store.check_parquet_output(output)
     saved = workflow.load(folder, methods=import_methods(plugin))
-    rows = read(source)
+    columns = ["all"] if saved.evaluation.metadata else []  # that rules may read
+    rows = read(source, metadata=columns)
     weights = workflow.apply(saved, rows)
     thresholds = {slice_.id: slice_.threshold for slice_ in saved}
     with store.atomic_file(output) as partial:

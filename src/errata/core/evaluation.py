@@ -364,6 +364,7 @@ def _count_rows(ev: Evaluation) -> int:
         "probs": ev.probs,
         "predictions": ev.predictions,
         **{f"embedding:{name}": array for name, array in ev.representations.items()},
+        **{f"metadata:{name}": array for name, array in ev.metadata.items()},  # enough to apply rules to
     }
     for name, array in arrays.items():
         if array is not None:
@@ -373,7 +374,9 @@ def _count_rows(ev: Evaluation) -> int:
             if n == 0:
                 raise InputError(f"`{name}` has no rows; give at least one")
             return n
-    raise MissingInput("an evaluation needs losses, or labels with probs or predictions, or a representation; got none")
+    raise MissingInput(
+        "an evaluation needs losses, or labels with probs or predictions, or a representation, or metadata; got none"
+    )
 
 
 def _checked_outcome(ev: Evaluation, n: int, class_names: tuple[str, ...] | None) -> dict[str, Any]:

@@ -139,17 +139,19 @@ def is_wanted(name: str, reading: Reading) -> bool:
 
 def checked_reading(schema: pa.Schema, reading: Reading) -> Reading:
     """The reading of a table with these columns, `all` replaced; an InputError for names that cannot be meant."""
-    check_names(schema.names, reading.named(schema.names))
     further = [
         column.name
         for column in schema
         if column.name not in KNOWN and not has_prefix(column.name, (*PREFIXES, PROB)) and _is_plain(column.type)
     ]
-    return reading.with_further(schema.names, further)
+    check_names(schema.names, reading.named(schema.names))
+    reading = reading.with_further(schema.names, further)
+    _check_any_known(schema.names, reading)
+    return reading
 
 
 def check_names(names: Sequence[str], reading: Reading) -> None:
-    """The columns asked for are there, one at least is known, and none is a known one misspelt."""
+    """The columns asked for are there, and none is a known one misspelt."""
     twice = next((name for name in names if list(names).count(name) > 1), None)
     if twice is not None:
         raise InputError(f"{reading.where} has the column `{twice}` twice; rename one of them")
@@ -162,7 +164,10 @@ def check_names(names: Sequence[str], reading: Reading) -> None:
                 f"{reading.where} has a column `{name}`, which is read under the name `{meant}`; "
                 "rename it, or name it as metadata"
             )
-    if not any(name in KNOWN or has_prefix(name, (*PREFIXES, PROB)) for name in names):
+
+
+def _check_any_known(names: Sequence[str], reading: Reading) -> None:
+    if not any(is_wanted(name, reading) for name in names):
         raise InputError(
             f"{reading.where} has no column that is known; its first line or schema names {_listed(names)}, "
             f"where some of {', '.join(KNOWN)} should be"

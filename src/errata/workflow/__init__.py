@@ -7,7 +7,7 @@ from ..core.confirm import Settings
 from .auditing import add_map, audit, load, save
 from .comparing import COMPARE_METHODS, compare
 from .looks import audit_look
-from .methods import DEFAULT_METHODS, check_methods, default_methods, options_of, possible_defaults
+from .methods import DEFAULT_METHODS, check_methods, default_methods, options_of
 
 __all__ = [
     "COMPARE_METHODS",
@@ -22,6 +22,5 @@ __all__ = [
     "default_methods",
     "load",
     "options_of",
-    "possible_defaults",
     "save",
 ]

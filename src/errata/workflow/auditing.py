@@ -53,10 +53,10 @@ def audit(
     Parameters
     ----------
     evaluation : Evaluation
-        Rows that the model was not trained on, with its outcomes and at least one representation, or metadata.
+        Rows that the model was not trained on, with its outcomes and a representation, or metadata, or both.
     methods : list of str, optional
-        Names, each `NAME` or `NAME:PRESET`, or slicers of your own. Default: the methods that do best together on the
-        benchmarks and can read this evaluation.
+        Names, each `NAME` or `NAME:PRESET`, or slicers of your own. Default: `consensus` where there are
+        representations, `rules` where there is metadata, both where there are both.
     options : mapping, optional
         Options of methods that are run, such as {"gmm": {"components": 20}}: arguments of their constructors.
     seed : int
@@ -114,7 +114,7 @@ def audit(
     options = options or {}
     _check_rows(evaluation, train, texts)
     if methods is None:
-        methods = default_methods(evaluation)
+        methods = default_methods(evaluation, required=slices is None)
     built: dict[str, Any] = {}
     if methods or slices is None:  # with slices of the user's own, nothing need be searched
         built |= build_slicers(methods, options, seed, within)

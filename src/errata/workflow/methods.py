@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..core import Evaluation, InputError
 from ..core.errors import unknown
+from ..core.rules.literals import encode
 from ..slicers import Slicer, check, make, registry, search_within
 from ..slicers.options import SEED
 
-DEFAULT_METHODS = ("consensus",)  # what found most, with least else, in the benchmarks
-WITHOUT_REPRESENTATION = ("rules",)  # where there are columns and nothing else to search
+DEFAULT_METHODS = ("consensus", "rules")  # of representations, and of metadata: what found most in the benchmarks
 
 SLICER_PARTS = ("name", "fit", "membership", "reads", "to_state", "from_state")
 
@@ -19,16 +21,31 @@ Options = Mapping[str, Mapping[str, Any]]  # method -> {option: value}
 Method = str | Slicer  # a name, or a slicer that the user built
 
 
-def default_methods(evaluation: Evaluation) -> tuple[str, ...]:
-    """Return the methods of an audit that names none: those that can read the evaluation."""
-    if not evaluation.representations and evaluation.metadata:
-        return WITHOUT_REPRESENTATION
-    return DEFAULT_METHODS
+def default_methods(evaluation: Evaluation, *, required: bool = True) -> tuple[str, ...]:
+    """Return the default methods that these rows have something for.
 
+    `consensus` where there are representations, `rules` where there is metadata, both where there are both.
 
-def possible_defaults(options: Options) -> list[str]:
-    """Return what an audit that names no method may run, as far as its options tell before rows are read."""
-    return [*DEFAULT_METHODS, *(name for name in WITHOUT_REPRESENTATION if name in options)]
+    Parameters
+    ----------
+    evaluation
+        The rows.
+    required
+        Raise an InputError where there is neither; else return none.
+    """
+    consensus, rules = DEFAULT_METHODS
+    methods = []
+    if evaluation.representations:
+        methods.append(consensus)
+    if any(encode(name, np.asarray(column)) is not None for name, column in evaluation.metadata.items()):
+        methods.append(rules)
+    if required and not methods:
+        ids = " (each is one value, or another in every row)" if evaluation.metadata else ""
+        raise InputError(
+            f"nothing to search: these rows have neither an embedding nor metadata columns to make rules of{ids}; "
+            "add `embedding`, or name columns with `--metadata COLUMN`, or `--metadata all`"
+        )
+    return tuple(methods)
 
 
 def check_methods(methods: Sequence[str], options: Options, seed: int = 0, within: str = "auto") -> None:
