@@ -365,3 +365,65 @@ def test_the_models_graph_is_not_kept():
     assert kept == [False] * 5
     assert model._forward_hooks  # the user's own hook is still there
     handle.remove()
+
+
+# ---- what is given beside a loader, and outputs that are no logits
+
+
+def batches(labels, torch, inputs=None):
+    inputs = torch.arange(3.0 * len(labels)).reshape(-1, 3) if inputs is None else inputs
+    return [(inputs[i : i + 7], labels[i : i + 7]) for i in range(0, len(labels), 7)]
+
+
+def test_metadata_media_and_names_beside_a_loader_of_pairs():
+    import pandas as pd
+
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    net = torch.nn.Linear(3, 2)
+    labels = torch.arange(20) % 2
+    images = np.zeros((20, 8, 8, 3), dtype=np.uint8)
+    for beside in ({"site": ["a", "b"] * 10}, pd.DataFrame({"site": ["a", "b"] * 10})):
+        ev = from_torch(
+            net, batches(labels, torch), metadata=beside, media=images, class_names=["no", "yes"], progress=silent
+        )
+        assert ev.metadata["site"].tolist() == ["a", "b"] * 10
+        assert ev.media.thumbnail(0, 32)[:4] == b"\x89PNG"
+        assert ev.class_names == ("no", "yes")
+    with pytest.raises(InputError, match="metadata `site` has 3 values where there are 20 rows"):
+        from_torch(net, batches(labels, torch), metadata={"site": [1, 2, 3]}, progress=silent)
+    with pytest.raises(InputError, match="`media` has 3 items where the evaluation has 20 rows"):
+        from_torch(net, batches(labels, torch), media=["a", "b", "c"], progress=silent)
+    shuffled = torch.utils.data.DataLoader(list(zip(torch.eye(3), [0, 1, 0], strict=True)), shuffle=True)
+    with pytest.raises(InputError, match="shuffles, so `metadata` and `media` beside it would be those of other rows"):
+        from_torch(net, shuffled, media=["a", "b", "c"], progress=silent)
+
+
+def test_outputs_that_are_probabilities_already_are_not_flattened_again(capsys):
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    inputs = torch.randn(40, 3)
+    labels = (inputs[:, 0] > 0).long()
+    linear = torch.nn.Linear(3, 2)
+    logits = from_torch(linear, batches(labels, torch, inputs), progress=silent)
+    softmax = torch.nn.Sequential(linear, torch.nn.Softmax(dim=1))
+    ev = from_torch(softmax, batches(labels, torch, inputs))
+    assert np.allclose(ev.probs, logits.probs, atol=1e-5)
+    assert np.allclose(ev.losses, logits.losses, atol=1e-5)
+    assert "sum to one, so they are read as probabilities" in capsys.readouterr().err
+    one = torch.nn.Linear(3, 1)
+    binary = from_torch(one, batches(labels, torch, inputs), progress=silent)
+    sigmoid = torch.nn.Sequential(one, torch.nn.Sigmoid())
+    ev = from_torch(sigmoid, batches(labels, torch, inputs))
+    assert ev.task == "classification"
+    assert np.allclose(ev.probs, binary.probs, atol=1e-5)
+    assert "read as probabilities of 1" in capsys.readouterr().err
+
+
+def test_whole_numbers_with_one_output_are_a_regression_and_said(capsys):
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    stars = torch.arange(30) % 5 + 1
+    ev = from_torch(torch.nn.Linear(3, 1), batches(stars, torch))
+    assert ev.task == "regression"
+    assert "5 values, 1 to 5" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 import copy
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -329,3 +330,55 @@ def test_add_influence_takes_the_curvature_of_training_rows_where_there_are_some
     expected = exact(model, layer, labels, row_loss, rows=first)[20:, 20:]
     assert worst(alone.representations["influence"], expected) < 1e-3
     assert add_influence(given, train) == (given, train)
+
+
+# ---- is it the last layer?
+
+
+def perceptron_layers(seed=0, binary=False):
+    """Probabilities of a perceptron for the digits, with its layers, the last one first."""
+    from sklearn.datasets import load_digits
+    from sklearn.neural_network import MLPClassifier
+
+    X, y = load_digits(return_X_y=True)
+    X = X / 16
+    y = y % 2 if binary else y
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = MLPClassifier((48, 24), max_iter=40, random_state=seed).fit(X[::2], y[::2])
+    first = np.maximum(X @ model.coefs_[0] + model.intercepts_[0], 0)
+    last = np.maximum(first @ model.coefs_[1] + model.intercepts_[1], 0)
+    return y, model.predict_proba(X), {"last": last, "first": first, "pixels": X}
+
+
+@pytest.mark.parametrize(("binary", "wrong"), [(False, ("first", "pixels")), (True, ("pixels",))])
+def test_only_the_last_layer_gives_influence(binary, wrong):
+    y, probs, layers = perceptron_layers(seed=7, binary=binary)
+    rounded = [probs, probs.astype(np.float32), probs.astype(np.float16).astype(np.float32)]
+    for P in rounded:
+        P = P / P.sum(axis=1, keepdims=True)
+        add_influence(Evaluation(labels=y, probs=P, representations={"r": layers["last"]}))
+    for name in wrong:
+        with pytest.raises(
+            InputError, match=r"needs the input of the model's last layer.*`r` gives them with an R² of"
+        ):
+            add_influence(Evaluation(labels=y, probs=probs, representations={"r": layers[name]}))
+    noise = np.random.default_rng(0).normal(size=layers["last"].shape)
+    with pytest.raises(InputError, match=r"R² of -?0\.0"):
+        add_influence(Evaluation(labels=y, probs=probs, representations={"r": noise}))
+
+
+def test_hard_predictions_and_few_rows_tell_nothing_about_the_layer():
+    y, probs, layers = perceptron_layers()
+    add_influence(Evaluation(labels=y, predictions=probs.argmax(axis=1), representations={"r": layers["pixels"]}))
+    few = slice(0, 60)
+    add_influence(Evaluation(labels=y[few], probs=probs[few], representations={"r": layers["pixels"][few]}))
+
+
+def test_the_last_layer_of_a_regression():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 5))
+    values = X @ rng.normal(size=5) + 2
+    add_influence(Evaluation(labels=values + rng.normal(size=300), predictions=values, representations={"r": X}))
+    with pytest.raises(InputError, match="last layer"):
+        add_influence(Evaluation(labels=values, predictions=np.sin(3 * values), representations={"r": X}))

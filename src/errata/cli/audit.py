@@ -13,13 +13,13 @@ import typer
 from ..core import Evaluation, InputError
 from ..report.gates import audit_gate, shares_gate
 from ..report.progress_bars import progress_bar
-from .common import Dir, Names, Sets, read_options, write_audit
+from .common import Dir, Names, Sets, plain_warnings, read_options, write_audit
 from .gates import Junit, Summary, check_gate, finish
 from .plugins import Plugins, build_own, import_methods, without_own
 
 
 def audit(
-    source: Annotated[Path, typer.Argument(metavar="INPUT", help="A .npz, .parquet or .csv file.")],
+    source: Annotated[Path, typer.Argument(metavar="INPUT", help="A .npz, .parquet, .csv or .json file, or a log.")],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="The folder to write; must not exist.")],
     method: Annotated[
         Names,
@@ -38,6 +38,10 @@ def audit(
         Names, typer.Option(metavar="COLUMN", help="A further column to search and explain with; `all` for all.")
     ] = [],
     foreign: Annotated[Names, typer.Option(metavar="NAME", help="An embedding that is not the audited model's.")] = [],
+    task: Annotated[
+        str | None,
+        typer.Option(metavar="TASK", help="classification or regression, where whole numbers could be either."),
+    ] = None,
     train: Annotated[Path | None, typer.Option(metavar="FILE", help="The rows that the model was trained on.")] = None,
     texts: Annotated[Path | None, typer.Option(metavar="FILE", help="A .npz of texts to describe slices by.")] = None,
     after: Annotated[list[Path], typer.Option(metavar="DIR", help="An earlier audit of the same rows.")] = [],
@@ -78,10 +82,11 @@ def audit(
     from .. import store, workflow
     from ..core.confirm import Settings
     from ..core.looks import run_number
-    from ..inputs import read, read_texts
+    from ..inputs import read_texts
 
     store.check_output(output)
-    saved_reference = _reference(reference, source, metadata, foreign, metric)
+    reading: dict[str, Any] = {"metadata": metadata, "foreign": foreign, "task": task}
+    saved_reference = _reference(reference, source, reading, metric)
     check_gate(fail_on, ("confirmed", "beyond"), junit, summary)
     captions = None if texts is None else read_texts(texts)
     methods = _named_methods(method)
@@ -89,8 +94,7 @@ def audit(
     classes = import_methods(plugin)
     _check_methods(methods, classes, options, seed, within)  # before the file is read, which can take an hour
     own_slices = _read_slices(slices)
-    evaluation = read(source, metadata=metadata, foreign=foreign)
-    training_rows = None if train is None else read(train)
+    evaluation, training_rows = _read_rows(source, reading, train)
     settings = Settings(alpha=alpha, delta=delta, tolerance=tolerance)
     search: dict[str, Any] = {
         "methods": build_own(_methods_for(evaluation, method, own_slices), classes, options, seed),
@@ -117,13 +121,24 @@ def audit(
     finish(audit_gate(result, fail_on), junit, summary, quiet=as_json)
 
 
-def _reference(wanted: bool, source: Path, metadata: Names, foreign: Names, metric: str) -> dict[str, Any] | None:
+def _read_rows(source: Path, reading: dict[str, Any], train: Path | None) -> tuple[Evaluation, Evaluation | None]:
+    """Return the rows to audit, and those that the model was trained on."""
+    from ..inputs import read
+
+    with plain_warnings():
+        evaluation = read(source, **reading)
+    if train is None:
+        return evaluation, None
+    return evaluation, read(train)
+
+
+def _reference(wanted: bool, source: Path, reading: dict[str, Any], metric: str) -> dict[str, Any] | None:
     """Return what an audit refers to in place of a copy of INPUT; None where it is copied."""
     if not wanted:
         return None
     if metric != "error":
         raise InputError(f"`--reference` keeps INPUT as it is, and `--metric {metric}` audits other rows or losses")
-    return {"path": str(source.absolute()), "metadata": metadata, "foreign": foreign}
+    return {"path": str(source.absolute()), **reading}
 
 
 def _named_methods(method: Names) -> list[str]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -55,6 +57,16 @@ def _value(text: str) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         raise InputError(f"`--set` takes finite numbers; got {text!r}; give a number")
     return value
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Print what reading a file warns of as one line each on stderr, without the place in the code."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in caught:
+        typer.echo(f"Warning: {warning.message}", err=True)
 
 
 def write_audit(

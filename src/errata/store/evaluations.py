@@ -130,7 +130,8 @@ def _referenced(reference: Mapping[str, Any], read: ReadFile | None) -> Evaluati
         raise InputError(
             f"this audit refers to `{path}`, which does not exist; put it back, or audit without --reference"
         )
-    evaluation = read(path, metadata=reference["metadata"], foreign=reference["foreign"])
+    reading = {name: reference[name] for name in ("metadata", "foreign", "task") if name in reference}
+    evaluation = read(path, **reading)
     if evaluation.fingerprint != reference["fingerprint"]:
         raise InputError(f"this audit refers to `{path}`, which has other rows now; put them back, or audit again")
     return evaluation

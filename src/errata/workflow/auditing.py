@@ -27,6 +27,7 @@ from ..version import __version__
 from .findings import Findings, find_slices
 from .looks import audit_look, options_as_json
 from .methods import Method, Options, build_slicers, default_methods, method_names
+from .notes import input_notes
 from .seeking import FEWEST_ROWS, Sought, seek
 
 
@@ -124,6 +125,7 @@ def audit(
     evaluation, discover, grouping = _split(evaluation, groups, settings.share)
     softness = _softness(evaluation, built)
     evaluation, ownership = settle_sources(evaluation, discover)
+    said = input_notes(evaluation, built, texts)
     sought = seek(evaluation, discover, metric, positive, train=train, slices=slices)
     evaluation = sought.evaluation
     discover = sought.discover
@@ -137,7 +139,7 @@ def audit(
     )
     record = {
         **search,
-        **_settings_record(settings, method_names(methods), options, train, findings, sought),
+        **_settings_record(settings, method_names(methods), options, train, findings, sought, said),
         "look": look,
         "softness": softness,
         "ownership": ownership,
@@ -284,8 +286,9 @@ def _settings_record(
     train: Evaluation | None,
     findings: Findings,
     sought: Sought,
+    said: Sequence[str],
 ) -> dict[str, Any]:
-    notes = [*sought.notes, *(note for fit in findings.fits for note in getattr(fit.search.slicer, "notes", ()))]
+    notes = [*said, *sought.notes, *(note for fit in findings.fits for note in getattr(fit.search.slicer, "notes", ()))]
     trained_on_these_rows = "not known" if train is None else "no"
     return {
         "version": __version__,

@@ -1,0 +1,37 @@
+"""What an audit says about its input: what is possible, but probably not what was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..core import Captions, Evaluation
+from ..inputs import other_order
+from ..slicers.directions import Directions
+
+
+def input_notes(evaluation: Evaluation, slicers: Mapping[str, Any], texts: Captions | None) -> tuple[str, ...]:
+    """Return sentences about classes in another order, and about texts that no method can use."""
+    order = other_order(evaluation)
+    notes = [] if order is None else [order]
+    if texts is not None:
+        searching = [slicer for slicer in slicers.values() if isinstance(slicer, Directions)]
+        notes += [note for slicer in searching for note in _texts_note(evaluation, slicer, texts)]
+    return tuple(notes)
+
+
+def _texts_note(evaluation: Evaluation, slicer: Directions, texts: Captions) -> list[str]:
+    """Return what `directions` does instead of describing its slices by the texts."""
+    name = evaluation.representation(slicer.representation, slicer.name)
+    if name != texts.representation:
+        return [
+            f"directions searches `{name}`, and the texts lie in `{texts.representation}`, so its slices are described "
+            f"without them; search that one with --representation directions={texts.representation}"
+        ]
+    if evaluation.source(name).from_model and slicer.scope == "label":
+        return [
+            f"`{name}` is the model's own layer, where a direction within a label knows which rows are wrong; what is "
+            "tested is an approximation, which has no captions; give texts in a foreign space (CLIP), or search within "
+            "predictions with --set directions.scope=prediction"
+        ]
+    return []

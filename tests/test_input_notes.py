@@ -1,0 +1,81 @@
+"""What is probably not what was meant is said in the audit, on every way in."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import errata
+from errata import Captions, Evaluation, Source, cli
+
+
+def rows(n=800, seed=0):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 4, n)
+    probs = np.full((n, 4), 0.02)
+    probs[np.arange(n), np.where(rng.random(n) < 0.93, labels, (labels + 1) % 4)] = 0.94
+    return labels, probs, rng.normal(size=(n, 3))
+
+
+def test_classes_in_another_order_are_a_note_of_the_audit():
+    labels, probs, X = rows()
+    turned = Evaluation(labels=labels, probs=probs[:, [1, 0, 3, 2]], representations={"x": X})
+    audit = errata.audit(turned, methods=["gmm"])
+    assert any("as (1, 0, 3, 2) gives 9" in note for note in audit.settings["notes"])
+    right = errata.audit(Evaluation(labels=labels, probs=probs, representations={"x": X}), methods=["gmm"])
+    assert not any("class_names" in note for note in right.settings["notes"])
+
+
+def run(monkeypatch, capsys, *words):
+    monkeypatch.setattr(sys, "argv", ["errata", *map(str, words)])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 0
+    return capsys.readouterr()
+
+
+def test_the_command_says_it_in_one_line(tmp_path, monkeypatch, capsys):
+    labels, probs, X = rows()
+    np.savez(tmp_path / "x.npz", labels=labels, probs=probs[:, [1, 0, 3, 2]], embedding=X)
+    said = run(monkeypatch, capsys, "audit", tmp_path / "x.npz", "-o", tmp_path / "out", "--method", "gmm", "--no-map")
+    (line,) = said.err.splitlines()
+    assert line.startswith(
+        "Warning: accuracy is 2% where chance is 25%; reading the columns of `probs` as (1, 0, 3, 2)"
+    )
+
+
+def test_whole_numbers_and_the_task_on_the_command_line(tmp_path, monkeypatch, capsys):
+    rng = np.random.default_rng(0)
+    ages = rng.integers(18, 80, 400)
+    np.savez(
+        tmp_path / "x.npz",
+        labels=ages,
+        predictions=ages + rng.integers(-3, 4, 400),
+        embedding=rng.normal(size=(400, 2)),
+    )
+    words = ["audit", tmp_path / "x.npz", "--method", "gmm", "--no-map", "-o"]
+    said = run(monkeypatch, capsys, *words, tmp_path / "one")
+    assert "so they are read as classes" in said.err
+    said = run(monkeypatch, capsys, *words, tmp_path / "two", "--task", "regression", "--reference")
+    assert said.err == ""
+    loaded = errata.load(tmp_path / "two")
+    assert loaded.evaluation.task == "regression"
+
+
+def test_texts_that_directions_cannot_use_say_what_it_does_instead():
+    labels, probs, X = rows(400)
+    texts = Captions(["a dog", "a cat"], np.random.default_rng(0).normal(size=(2, 3)), "clip")
+    both = Evaluation(
+        labels=labels,
+        probs=probs,
+        representations={"penultimate": probs, "clip": X},
+        sources={"penultimate": Source(True), "clip": Source(False)},
+    )
+    notes = errata.audit(both, methods=["directions"], texts=texts).settings["notes"]
+    assert any("searches `penultimate`, and the texts lie in `clip`" in note for note in notes)
+    assert any("--representation directions=clip" in note for note in notes)
+    options = {"directions": {"representation": "clip"}}
+    assert errata.audit(both, methods=["directions"], options=options, texts=texts).settings["notes"] == []
+    own = Captions(["a dog", "a cat"], np.random.default_rng(0).normal(size=(2, 4)), "penultimate")
+    notes = errata.audit(both, methods=["directions"], texts=own).settings["notes"]
+    assert any("is the model's own layer, where a direction within a label knows" in note for note in notes)
