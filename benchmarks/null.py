@@ -1,12 +1,14 @@
 """Does an audit stay silent where there is nothing to find, and speak where there is?
 
-    python benchmarks/null.py [--seeds 200] [--n 2000] [--jobs 2] [--method NAME ...]
+    python benchmarks/null.py [--copies] [--seeds 200] [--n 2000] [--jobs 2] [--method NAME ...]
 
 1. Every registered method alone on the `random` world: audits with any confirmed slice.
 2. All four worlds with spotlight and gmm: any confirmed (bounded on `random` only: elsewhere it is true), and any
    confirmed slice that is beyond both its class and the model's confidence.
 3. `calibrated`, 20,000 rows, a tenth of the seeds: confirmed but explained in most audits, so the references act.
 4. 5,000 rows with 5% planted 40 points worse, a fifth of the seeds: found means half of a confirmed slice is planted.
+5. With --copies, instead: default audits of random errors in rows that stand five times (exactly, or with noise), and
+   of patients, with and without a column that says whose rows they are (without one, nothing is bounded).
 
 Exits 1 where a bound is broken.
 """
@@ -20,7 +22,15 @@ from collections.abc import Iterable
 from functools import partial
 from multiprocessing import get_context
 
-from errata.bench.null_runs import SEARCHERS, BoundedShare, audit_null_world, finds_planted, largest_share
+from errata.bench.null_runs import (
+    SEARCHERS,
+    BoundedShare,
+    audit_copied_world,
+    audit_null_world,
+    audit_patients_world,
+    finds_planted,
+    largest_share,
+)
 from errata.bench.null_worlds import WORLDS
 from errata.slicers import registry
 
@@ -53,17 +63,38 @@ def lines(pool, seeds: int, n: int, methods: Iterable[str]) -> Iterable[BoundedS
     yield BoundedShare("planted, 5,000 rows, 5%, 40 points: found", found, some, at_least=FOUND_AT_LEAST)
 
 
+def copied_lines(pool, seeds: int, n: int) -> Iterable[BoundedShare]:
+    """Worlds whose rows are not independent; seeds that no constant was chosen on."""
+    which = range(5000, 5000 + seeds)
+    most = largest_share(seeds)
+    for noise in (0.0, 0.1, 0.2, 0.3, 0.5):
+        results = pool.map(partial(audit_copied_world, n, noise), which, chunksize=1)
+        bound = most if noise < 0.5 else None
+        yield BoundedShare(
+            f"rows five times, noise {noise}: any confirmed", sum(r.confirmed for r in results), seeds, bound
+        )
+    for column in (True, False):
+        results = pool.map(partial(audit_patients_world, n, column), which, chunksize=1)
+        bound = most if column else None
+        what = "a column" if column else "no column"
+        yield BoundedShare(f"patients, {what}: any confirmed", sum(r.confirmed for r in results), seeds, bound)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--n", type=int, default=2000, help="rows of a null world")
+    parser.add_argument("--copies", action="store_true", help="copies and patients instead")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--method", action="append", help="instead of every registered method")
     given = parser.parse_args()
     start = time.perf_counter()
     broken = 0
     with get_context("spawn").Pool(given.jobs) as pool:
-        for line in lines(pool, given.seeds, given.n, given.method or sorted(registry())):
+        wanted = lines(pool, given.seeds, given.n, given.method or sorted(registry()))
+        if given.copies:
+            wanted = copied_lines(pool, given.seeds, given.n)
+        for line in wanted:
             print(line, flush=True)
             broken += line.broken
     print(f"{time.perf_counter() - start:.0f} s; {broken} bounds broken")

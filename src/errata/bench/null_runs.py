@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..core import Audit
 from ..core.gaps import wilson
 from ..workflow import audit
-from .null_worlds import planted_world, world
+from .null_worlds import copied_world, patients_world, planted_world, world
 
 ALPHA = 0.05
 SEARCHERS = ("spotlight", "gmm")  # a search that reads no outcome of a row it places
@@ -57,8 +58,22 @@ class BoundedShare:
 def audit_null_world(kind: str, n: int, methods: tuple[str, ...], seed: int) -> NullOutcome:
     """What methods find in a world without a slice of its own."""
     result = audit(world(kind, n, seed), methods=methods, seed=seed)
+    return _outcome(result)
+
+
+def _outcome(result: Audit) -> NullOutcome:
     both = any(slice_.beyond == ("class", "confidence") for slice_ in result.confirmed)
     return NullOutcome(bool(result.confirmed), both)
+
+
+def audit_copied_world(n: int, noise: float, seed: int) -> NullOutcome:
+    """What a default audit finds in random errors of rows that stand five times."""
+    return _outcome(audit(copied_world(n, 5, noise, seed), seed=seed))
+
+
+def audit_patients_world(n: int, column: bool, seed: int) -> NullOutcome:
+    """What a default audit finds in errors of patients with twenty rows and a rate of their own each."""
+    return _outcome(audit(patients_world(n, 20, seed, column), seed=seed))
 
 
 def finds_planted(n: int, share: float, gap: float, seed: int) -> bool:
