@@ -51,9 +51,11 @@ TOP = {
     "tasks": "The same for each label of a multi-label audit, with its name in `task`; else empty.",
     "slices": "The slices in order of importance, see [slices](#slices).",
     "error_types": "Slices that know the outcome, see [error_types](#error-types).",
-    "silence": "What this audit could have missed, as a sentence.",
+    "silence": "What this audit could have missed: a line on the test, one on the search, one on the null run.",
     "explanations": "Explanations of the audit as a whole, see [explanations](#explanations).",
-    "null": "Reserved for an audit of shuffled outcomes; null.",
+    "self_test": "What the search finds of groups planted in these rows, see [self_test](#self-test); null where it "
+    "was not tested.",
+    "null": "What it confirms where there is nothing to find, see [null](#null); null where it was not run.",
 }
 SETTINGS = {
     "version": "Of Errata.",
@@ -583,6 +585,7 @@ def _members(cls: type) -> list[str]:
 def audit_json() -> str:
     from errata.core.audit import ErrorType, HeldOutMeasure, Mistake, Overall, SearchMeasure, Slice
     from errata.core.confirm import Settings
+    from errata.core.self_test import NullRun, PlantedCell, SelfTest
 
     settings = {name: words for name, (_, words) in fields_of(Settings).items()}
     overall = fields_of(Overall)
@@ -606,6 +609,9 @@ def audit_json() -> str:
     error_type = {name: words for name, words in _words(ErrorType).items() if name != "weights"}
     lines += ["## error_types", "", lead_of(prose_of(ErrorType), {}), "", *_keys(error_type)]
     lines += ["### mistakes", "", lead_of(prose_of(Mistake), {}), "", *_keys(_words(Mistake))]
+    lines += ["## self_test", "", lead_of(prose_of(SelfTest), {}), "", *_keys(_words(SelfTest))]
+    lines += ["### cells", "", lead_of(prose_of(PlantedCell), {}), "", *_keys(_words(PlantedCell))]
+    lines += ["## null", "", lead_of(prose_of(NullRun), {}), "", *_keys(_words(NullRun))]
     lines += ["## explanations", "", *explanations()]
     return "\n".join(lines)
 

@@ -445,7 +445,7 @@ def test_the_whole_is_described_with_its_confirm_rows():
 def test_silence_says_what_would_have_been_seen():
     trial = _trial(_wrong(_first(0), 0, 0.1))
     rows = gaps.rows_needed(0.1, 2000, 0.05, 0.05 / 15, 0.2)
-    assert f"{rows} of 2,000 held-out rows with 20 points more errors" in describe_sensitivity(trial, 15)
+    assert f"{rows} of 2,000 held-out rows and 20 points more errors" in describe_sensitivity(trial, 15)
     assert "may have been missed" in describe_sensitivity(_trial(np.arange(40) % 10 < 2), 15)
     assert "no slice can be worse" in describe_sensitivity(_trial(np.ones(40, dtype=bool)), 1)
 

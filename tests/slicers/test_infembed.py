@@ -259,7 +259,7 @@ def test_where_nothing_satisfies_the_rule_there_is_no_slice_and_the_audit_says_s
         assert slicer.membership(ev).shape == (400, 0)
         found = audit(ev, methods=[method], options={method: options})
         assert found.slices == ()
-        assert "The smallest slice that would have been seen" in found.silence
+        assert "the smallest slice that would be confirmed" in found.silence
     alike = evaluation(np.ones((100, 2)), np.arange(100) % 2, np.arange(100) % 5 == 0)
     deep = make("infembed-rule", options={"rule": lambda facts: facts.depth > 1}).fit(alike)
     assert deep.membership(alike).shape == (100, 0)  # rows that are alike are not cut

@@ -70,6 +70,13 @@ def audit(
     draw_map: Annotated[
         bool, typer.Option("--map/--no-map", help="Draw a map of all rows, which takes a while.")
     ] = True,
+    self_test: Annotated[
+        bool | None,
+        typer.Option(
+            "--self-test/--no-self-test",
+            help="Measure what the search finds: plant groups in these rows. Default: up to 50,000 rows.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print audit.json instead of the summary.")] = False,
     fail_on: Annotated[
         str | None,
@@ -100,10 +107,8 @@ def audit(
         "methods": build_own(_methods_for(evaluation, method, own_slices), classes, options, seed),
         "options": without_own(options, classes),
         "seed": seed,
-        "within": within,
-        "crossfit": crossfit,
     }
-    search |= {"metric": metric, "positive": positive, "groups": groups}
+    search |= {"within": within, "crossfit": crossfit, "metric": metric, "positive": positive, "groups": groups}
     look = workflow.audit_look(evaluation, settings, search, train=training_rows, slices=own_slices)
     run = run_number(look, store.earlier_looks(evaluation.fingerprint, after, output))
     with progress_bar() as progress:
@@ -115,6 +120,7 @@ def audit(
             texts=captions,
             slices=own_slices,
             map=draw_map,
+            self_test=self_test,
             progress=progress,
         )
     write_audit(result, output, as_json=as_json, reference=saved_reference)

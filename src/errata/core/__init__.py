@@ -9,6 +9,7 @@ from .evaluation import Evaluation, Origin, Source
 from .media import Media
 from .plan import Plan, Prompt
 from .progress import Progress, silent
+from .self_test import NullRun, PlantedCell, SelfTest
 from .state import State
 
 __all__ = [
@@ -27,13 +28,16 @@ __all__ = [
     "Media",
     "MissingExtra",
     "MissingInput",
+    "NullRun",
     "Origin",
     "Overall",
     "Plan",
+    "PlantedCell",
     "Progress",
     "Prompt",
     "RowView",
     "SearchMeasure",
+    "SelfTest",
     "Slice",
     "Source",
     "State",

@@ -13,6 +13,7 @@ from .brief import audit_in_brief, slice_in_brief
 from .errors import InputError, unknown
 from .evaluation import Evaluation
 from .record import Record
+from .self_test import NullRun, SelfTest
 from .views import view_of
 
 SCHEMA = "errata.audit/1"
@@ -453,13 +454,17 @@ class Audit:
     settings : mapping
         How the audit was made: methods, options, seed, level, versions.
     silence : str
-        What this audit could have missed, in one sentence.
+        What this audit could have missed: what the test would confirm, what the search finds, what it finds by chance.
     slicers : mapping
         Key -> fitted slicer.
     explanations : tuple of Explanation
         Of the audit as a whole.
     error_types : tuple of ErrorType
         Slices that know the outcome, those with the most errors first: shown, and nothing is claimed of them.
+    self_test : SelfTest, optional
+        How often the search finds groups that are planted in these rows; None where it was not tested.
+    null_run : NullRun, optional
+        What the search confirms where outcomes have no pattern; None where it was not run.
 
     Examples
     --------
@@ -487,6 +492,8 @@ class Audit:
     slicers: Mapping[str, Any] = field(default_factory=dict)
     explanations: tuple[Explanation, ...] = ()
     error_types: tuple[ErrorType, ...] = ()
+    self_test: SelfTest | None = None
+    null_run: NullRun | None = None
 
     def __post_init__(self) -> None:
         rows = AuditedRows(self.evaluation.row_ids, self.discover)
@@ -562,7 +569,8 @@ class Audit:
             "error_types": [error_type.to_json() for error_type in self.error_types],
             "silence": self.silence,
             "explanations": [{"kind": e.kind, **e.to_json()} for e in self.explanations],
-            "null": None,
+            "self_test": self.self_test and self.self_test.to_json(),
+            "null": self.null_run and self.null_run.to_json(),
         }
 
 

@@ -522,7 +522,7 @@ def _welch_half_width(a: Array, b: Array, level: float = 0.95) -> float | None:
 
 
 def describe_sensitivity(split: SplitTask, s: int) -> str:
-    """What this audit could have missed: the smallest slice, or gap, that s tests on these held-out rows detect."""
+    """What the test could have missed: the smallest slice, or gap, that s tests on these held-out rows detect."""
     n = int(split.confirm.sum())
     rate = float(split.outcome[split.confirm].mean())
     bad = "errors" if split.by_error else split.bad_outcomes
@@ -535,13 +535,13 @@ def describe_sensitivity(split: SplitTask, s: int) -> str:
         visible = gaps.visible_gap(n / 4, rate, n * 3 / 4, split.delta, level)
         gap = "no gap at all" if visible is None else f"gaps from {100 * visible:.0f} points"
         return (
-            f"With {n:,} held-out rows, a slice of a quarter of them would have shown {gap}: "
-            "slices may have been missed."
+            f"The test, with {n:,} held-out rows: a slice of a quarter of them would have shown {gap}, "
+            "so slices may have been missed."
         )
     twice = gaps.visible_gap(2 * smallest, rate, n, split.delta, level)
     larger = "" if twice is None else f"; of {2 * smallest:,} rows, {100 * twice:.0f} points"
     return (
-        f"The smallest slice that would have been seen: {smallest:,} of {n:,} held-out rows with "
-        f"{100 * target:.0f} points more {bad} than the rest (80% power){larger}. "
+        f"The test: the smallest slice that would be confirmed, once found, has {smallest:,} of {n:,} held-out rows "
+        f"and {100 * target:.0f} points more {bad} than the rest (80% power){larger}. "
         f"Below {smallest:,} rows, slices may have been missed."
     )

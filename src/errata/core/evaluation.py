@@ -272,6 +272,16 @@ class Evaluation:
         hidden = ("losses", "labels", "probs", "predictions", "groups", "media")
         return self._unchecked({**dict.fromkeys(hidden), "metadata": {}})
 
+    def with_outcomes(self, **changes: Any) -> Evaluation:
+        """The same rows with other `labels`, `predictions`, `probs` or `losses`. Nothing is checked again.
+
+        Losses that are not given follow from the others.
+        """
+        new = self._unchecked(changes)
+        if "losses" in changes:
+            return new
+        return new._unchecked({"losses": _derived_losses(new.labels, new.probs, new.predictions, new.task)})
+
     def by_id(self) -> Evaluation:
         """The rows in the order of their ids; itself where they already are."""
         order = np.argsort(self.row_ids, kind="stable")

@@ -21,8 +21,10 @@ from ..core import (
     Explanation,
     HeldOutMeasure,
     InputError,
+    NullRun,
     Overall,
     SearchMeasure,
+    SelfTest,
     Slice,
     State,
 )
@@ -151,6 +153,8 @@ def _load(
         error_types=tuple(  # audits of versions up to 0.2 have none
             _error_type(item, table.column(item["id"]).to_numpy()) for item in facts.get("error_types", ())
         ),
+        self_test=_self_test(facts),
+        null_run=_null_run(facts),
     )
 
 
@@ -187,6 +191,17 @@ def _slice(item: dict[str, Any], weights: Array, restore_explanation: RestoreExp
 def _error_type(item: dict[str, Any], weights: Array) -> ErrorType:
     mistakes = tuple(Mistake.from_json(mistake) for mistake in item["mistakes"])
     return ErrorType(**{**_tuples(item), "weights": weights, "mistakes": mistakes})
+
+
+def _self_test(facts: Mapping[str, Any]) -> SelfTest | None:
+    """None where the search was not tested, as in audits of versions up to 0.3."""
+    plain = facts.get("self_test")
+    return None if plain is None else SelfTest.from_json(plain)
+
+
+def _null_run(facts: Mapping[str, Any]) -> NullRun | None:
+    plain = facts.get("null")
+    return None if plain is None else NullRun.from_json(plain)
 
 
 def _tuples(facts: dict[str, Any]) -> dict[str, Any]:

@@ -26,9 +26,10 @@ from ..slicers.gmm import Gmm
 from ..version import __version__
 from .findings import Findings, find_slices
 from .looks import audit_look, options_as_json
-from .methods import Method, Options, build_slicers, default_methods, method_names
+from .methods import Method, Options, build_slicers, default_methods, method_names, reads_influence
 from .notes import input_notes
 from .seeking import FEWEST_ROWS, Sought, seek
+from .self_test import RepeatedSearch, SearchTest, measure_search
 
 
 def audit(
@@ -47,6 +48,7 @@ def audit(
     metric: str = "error",
     positive: str | int | None = None,
     map: bool = False,
+    self_test: bool | None = False,
     progress: Progress = silent,
 ) -> Audit:
     """Find slices on the search rows, confirm them on the held-out rows, and explain them.
@@ -88,6 +90,9 @@ def audit(
         The class of "fnr" and "fpr"; of several labels, which. Default: the second of two classes.
     map : bool
         Draw a map of all rows, as the command does. It takes longer than most searches, and no number depends on it.
+    self_test : bool, optional
+        Repeat the search on these rows with groups planted in them, and with outcomes that have no pattern, to measure
+        what it finds. It takes about forty times as long as the search. None, as the command has it: up to 50,000 rows.
     progress : callable
         Called with the stage and the share that is done.
 
@@ -130,13 +135,15 @@ def audit(
     evaluation = sought.evaluation
     discover = sought.discover
     train = sought.train
-    if _reads_influence(built):
+    repeat = RepeatedSearch(evaluation, discover, dict(built), settings, crossfit, train, seed)
+    if reads_influence(built):
         evaluation, train = add_influence(evaluation, train, discover)
     if sought.slices is not None:
         built[OwnSlices.name] = _own_slices(sought.slices, evaluation, discover)
     findings = find_slices(
         evaluation, built, discover, settings, crossfit=crossfit, train=train, seed=seed, progress=progress
     )
+    tested = measure_search(repeat, findings, self_test, progress)
     record = {
         **search,
         **_settings_record(settings, method_names(methods), options, train, findings, sought, said),
@@ -145,12 +152,14 @@ def audit(
         "ownership": ownership,
         "groups": grouping,
     }
-    plain = _unexplained(findings, evaluation, discover, record)
+    plain = _unexplained(findings, evaluation, discover, record, tested)
     result = _explain(plain, train, texts, seed)
     return add_map(result, seed=seed, progress=progress) if map else result
 
 
-def _unexplained(findings: Findings, evaluation: Evaluation, discover: Array, settings: Mapping[str, Any]) -> Audit:
+def _unexplained(
+    findings: Findings, evaluation: Evaluation, discover: Array, settings: Mapping[str, Any], tested: SearchTest
+) -> Audit:
     """Return what was found as an audit, without names and explanations."""
     return Audit(
         slices=findings.slices,
@@ -158,7 +167,9 @@ def _unexplained(findings: Findings, evaluation: Evaluation, discover: Array, se
         discover=discover,
         overall=tuple((task, trial.overall()) for task, trial in findings.trials.items()),
         settings=settings,
-        silence=_silence(findings.trials, findings.tested),
+        silence="\n".join([_silence(findings.trials, findings.tested), *tested.sentences]),
+        self_test=tested.self_test,
+        null_run=tested.null_run,
         slicers={key: slicer for fit in findings.fits for key, slicer in fit.slicers.items()},
         error_types=findings.error_types,
     )
@@ -265,15 +276,11 @@ def _split(evaluation: Evaluation, groups: str, share: float) -> tuple[Evaluatio
     return evaluation, discover, grouping
 
 
-def _reads_influence(slicers: Mapping[str, Slicer]) -> bool:
-    return any(getattr(slicer, "representation", None) == INFLUENCE for slicer in slicers.values())
-
-
 def _softness(evaluation: Evaluation, slicers: Mapping[str, Slicer]) -> float | None:
     """Return what hard predictions were made soft by, where a method reads probabilities and there are none."""
     if evaluation.probs is not None or evaluation.task not in ("classification", "multilabel"):
         return None
-    makes_influence = _reads_influence(slicers) and INFLUENCE not in evaluation.representations
+    makes_influence = reads_influence(slicers) and INFLUENCE not in evaluation.representations
     if makes_influence or any(getattr(slicer, "reads_probs", False) for slicer in slicers.values()):
         return SOFTNESS
     return None
@@ -304,7 +311,7 @@ def _settings_record(
 
 
 def _silence(trials: Mapping[str, SplitTask], family: int) -> str:
-    """Return what the audit could have missed, one sentence a task."""
+    """Return what the test could have missed, one sentence a task."""
     sentences = []
     for task, trial in trials.items():
         sentence = describe_sensitivity(trial, family)

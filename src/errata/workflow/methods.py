@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core import Evaluation, InputError
 from ..core.errors import unknown
+from ..core.evaluation import INFLUENCE
 from ..core.rules.literals import encode
 from ..slicers import Slicer, check, make, registry, search_within
 from ..slicers.options import SEED
@@ -126,3 +127,8 @@ def _option_of_another(method: str, methods: Sequence[str]) -> InputError:
 def options_of(method: str, options: Options) -> dict[str, Any]:
     """Return the options for a method, overridden by those for this preset of it."""
     return {**options.get(method.partition(":")[0], {}), **options.get(method, {})}
+
+
+def reads_influence(slicers: Mapping[str, Slicer]) -> bool:
+    """Return whether a method searches influence embeddings, which an audit makes where the rows have none."""
+    return any(getattr(slicer, "representation", None) == INFLUENCE for slicer in slicers.values())
