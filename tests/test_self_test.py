@@ -95,7 +95,7 @@ def test_a_search_that_finds_groups_is_told_so() -> None:
 
 
 def test_the_groups_of_one_run_are_disjoint_and_as_large_as_asked() -> None:
-    search = search_of(world("calibrated", N, 0))
+    search = search_of(replace(world("calibrated", N, 0), metadata={}))
     rows, groups = self_test._plant_groups(search, 0.4, 0, np.random.default_rng(0))
     assert [int(group.inside.sum()) for group in groups] == [50, 20, 10]
     assert sum(group.inside.astype(int) for group in groups).max() == 1
