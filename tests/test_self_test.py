@@ -46,7 +46,8 @@ class Nothing(BaseSlicer):
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two repeats and three runs are enough to see that they happen."""
+    """Two repeats and three runs are enough to see that they happen; by default, as a user has it."""
+    monkeypatch.setattr(self_test, "MOST_ROWS", 50_000)
     monkeypatch.setattr(self_test, "MOST_REPEATS", 2)
     monkeypatch.setattr(self_test, "FEWEST_REPEATS", 2)
     monkeypatch.setattr(self_test, "NULL_RUNS", 3)
