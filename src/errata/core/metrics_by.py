@@ -296,11 +296,13 @@ def _ranges(values: Array, present: Array) -> _Coded:
 
 def _cross(columns: list[_Coded]) -> tuple[tuple[tuple[str, ...], ...], Array]:
     """The combinations of values that there are, in order, and (n,) which of them each row has."""
-    stacked = np.stack([column.codes for column in columns])
-    found, codes = np.unique(stacked, axis=1, return_inverse=True)
-    if found.shape[1] > MOST_GROUPS:
-        raise InputError(f"the columns make {found.shape[1]:,} groups; at most {MOST_GROUPS:,} can be compared")
-    groups = (tuple(column.texts[k] for column, k in zip(columns, combination, strict=True)) for combination in found.T)
+    codes = np.zeros(len(columns[0].codes), dtype=np.int64)
+    first = np.zeros(1, dtype=np.int64)
+    for column in columns:  # numbered anew after each, so that no product overflows
+        _, first, codes = np.unique(codes * len(column.texts) + column.codes, return_index=True, return_inverse=True)
+    if len(first) > MOST_GROUPS:
+        raise InputError(f"the columns make {len(first):,} groups; at most {MOST_GROUPS:,} can be compared")
+    groups = (tuple(column.texts[column.codes[row]] for column in columns) for row in first)
     return tuple(groups), codes.ravel()
 
 
