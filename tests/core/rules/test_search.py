@@ -211,6 +211,17 @@ def test_random_outcomes_are_worth_nothing(seed):
     assert all(rule.value < 3 for rule in rules)
 
 
+def test_of_many_columns_those_that_stand_out_are_joined(monkeypatch):
+    monkeypatch.setattr("errata.core.rules.search.MOST_IN_PAIRS", 6)
+    monkeypatch.setattr("errata.core.rules.search.MOST_IN_TRIPLES", 4)
+    rng = np.random.default_rng(0)
+    columns = {f"noise{i}": rng.normal(size=8000) for i in range(10)} | table(1, 8000)
+    inside = (columns["count"] < 2) & (columns["text"] == "a") & columns["flag"]
+    bad = rng.random(8000) < np.where(inside, 0.7, 0.1)
+    rule = find_rules(encode_all(columns), bad, float(bad.mean()), least=40)[0]
+    assert to_text(rule.conditions) == "count < 2 and text = a and flag = true"
+
+
 def test_columns_that_cannot_be_searched_are_left_out():
     n = 200
     columns = {

@@ -33,6 +33,8 @@ SWEEPS = 3  # over the literals of a rule, when it is refined
 SMALL = 5000  # rows below which fewer bins are cut
 FEWER_BINS = 10
 LEAST_BINS = 5
+MOST_IN_PAIRS = 100  # columns that are joined by two, and by three: all sets of more would take minutes
+MOST_IN_TRIPLES = 32
 ODDS = (1.0, 2.0, 4.0)  # of the rates that rules must exceed, as multiples of those of the base rate
 SAME = 0.9  # Jaccard index of refined rules that are told once
 
@@ -224,16 +226,27 @@ class _Search:
         found: list[list[Conjunction]] = [[] for _ in self.levels]
         self._singles(found)
         if depth >= 2:
-            self._pairs([_Coarse(self, j, bins, lean=False) for j in range(len(self.columns))], found)
+            columns = self._outstanding(found, MOST_IN_PAIRS)
+            self._pairs([_Coarse(self, j, bins, lean=False) for j in columns], found)
         if depth >= 3:
-            bins = self._bins_of_triples(bins)
-            self._triples([_Coarse(self, j, bins, lean=True) for j in range(len(self.columns))], found)
+            columns = self._outstanding(found, MOST_IN_TRIPLES)
+            bins = self._bins_of_triples(len(columns), bins)
+            self._triples([_Coarse(self, j, bins, lean=True) for j in columns], found)
         return found
 
-    def _bins_of_triples(self, bins: int) -> int:
+    def _outstanding(self, found: list[list[Conjunction]], most: int) -> list[int]:
+        """All columns, or of many those that are part of the best so far."""
+        best = np.full(len(self.columns), -np.inf)
+        for conjunctions in found:
+            for conjunction in conjunctions:
+                for j in conjunction.columns:
+                    best[j] = max(best[j], conjunction.value)
+        return sorted(np.argsort(-best, kind="stable")[:most].tolist())
+
+    def _bins_of_triples(self, columns: int, bins: int) -> int:
         """As many as keep the work within `CELLS`: a column of b bins offers about 3 b literals."""
         budget = CELLS * min(len(self.bad) / 50_000, 1.0)
-        return int(np.clip((budget / max(comb(len(self.columns), 3), 1)) ** (1 / 3) / 3, LEAST_BINS, bins))
+        return int(np.clip((budget / max(comb(columns, 3), 1)) ** (1 / 3) / 3, LEAST_BINS, bins))
 
     def _singles(self, found: list[list[Conjunction]]) -> None:
         for j, column in enumerate(self.columns):
