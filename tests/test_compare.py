@@ -63,6 +63,7 @@ def test_a_regression_that_nobody_named_is_found(data: dict) -> None:
     worst = [change for change in comparison.changes if change.kind == "found" and change.judgement == "worse"]
     assert worst
     assert worst[0].change > 0.3
+    assert 100 < worst[0].n < 0.6 * (data["x"][:, 0] > 0.9).sum()  # held-out rows alone
     examples = comparison.facts["examples"][worst[0].id]
     assert (data["x"][examples, 0] > 0.9).all()
     assert (model(data, after, 2).errors & ~first.errors)[examples].all()
@@ -102,6 +103,22 @@ def test_the_same_rows_in_any_order_are_the_same_comparison(data: dict) -> None:
     shuffled = errata.compare(first.rows(order), second.rows(order[::-1]))
     assert [change.n for change in shuffled.changes] == [change.n for change in once.changes]
     assert [change.change for change in shuffled.changes] == [change.change for change in once.changes]
+
+
+def test_copies_of_rows_are_not_more_rows() -> None:
+    """Every row stands six times, with one outcome: forty changes are not two hundred and forty."""
+    rng = np.random.default_rng(3)
+    once = {"x": rng.normal(size=(400, 3)), "labels": rng.integers(0, 3, 400)}
+    data = {name: np.repeat(values, 6, axis=0) for name, values in once.items()}
+
+    def copied(wrong: np.ndarray) -> errata.Evaluation:
+        predictions = np.where(np.repeat(wrong, 6), (data["labels"] + 1) % 3, data["labels"])
+        return errata.Evaluation(labels=data["labels"], predictions=predictions, representations={"x": data["x"]})
+
+    first = copied(np.arange(400) < 40)
+    second = copied((np.arange(400) >= 30) & (np.arange(400) < 82))  # 30 fixed, 42 broken
+    assert errata.compare(first, second, search=False, groups="none")["overall"].judgement == "worse"
+    assert errata.compare(first, second, search=False)["overall"].judgement == "no change shown"
 
 
 def test_without_anything_to_search_it_says_so(data: dict) -> None:

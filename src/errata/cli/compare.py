@@ -33,6 +33,9 @@ def compare(
     sets: Sets = [],
     representation: Annotated[Names, typer.Option(metavar="[METHOD=]NAME", help="Which embedding to search.")] = [],
     metadata: Annotated[Names, typer.Option(metavar="COLUMN", help="A further column of A; `all` for all.")] = [],
+    groups: Annotated[
+        str, typer.Option(metavar="COLUMN", help="What rows belong together: auto, a metadata column, or none.")
+    ] = "auto",
     seed: Annotated[int, typer.Option(help="Seed of the search, never of the split.")] = 0,
     alpha: Annotated[float, typer.Option(help="Chance that any interval misses, on each side.")] = 0.05,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
@@ -63,6 +66,7 @@ def compare(
             methods=methods or None,
             options=options,
             seed=seed,
+            groups=groups,
             alpha=alpha,
             progress=progress,
         )

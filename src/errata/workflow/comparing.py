@@ -19,10 +19,10 @@ from ..core.apply import apply
 from ..core.comparison import Group, measure
 from ..core.confirm import Settings, SplitTask
 from ..core.errors import unknown
+from ..core.grouping import settle_groups
 from ..core.known_slices import audited_trials, count_tested, first_other_label, known_groups, shared_rows
 from ..core.paired import visible_rise
 from ..core.same_rows import count_same_rows
-from ..core.split import discover_mask
 from .auditing import audit
 from .methods import Options
 from .seeking import FEWEST_ROWS
@@ -48,6 +48,7 @@ def compare(
     methods: Sequence[str] | None = None,
     options: Options | None = None,
     seed: int = 0,
+    groups: str = "auto",
     alpha: float = 0.05,
     progress: Progress = silent,
 ) -> Comparison:
@@ -68,6 +69,8 @@ def compare(
         Of the search. Default: `consensus` where the first has representations, `rules` where it has metadata.
     options, seed : mapping, int
         Of the search, as of `audit`.
+    groups : str
+        What rows belong together, as of `audit`: they count as fewer. Not read where the first is an audit.
     alpha : float
         Chance that any of the intervals misses, on each side.
     progress : callable
@@ -94,7 +97,7 @@ def compare(
     """
     if not 0 < alpha < 0.5:
         raise InputError(f"`alpha` must be between 0 and 0.5; got {alpha}")
-    pair = _pair(first, second)
+    pair = _pair(first, second, groups)
     known = _known(first, slices, pair)
     named = [group for column in by for group in _values(pair, column)]
     methods = _default_methods(pair.before) if methods is None else methods
@@ -148,9 +151,14 @@ class _Pair:
         return any(bool((after > before).any()) for before, after in self.outcomes.values())
 
 
-def _pair(first: Audit | Evaluation, second: Audit | Evaluation) -> _Pair:
+def _pair(first: Audit | Evaluation, second: Audit | Evaluation, groups: str) -> _Pair:
     all_before = _rows_of(first)
     all_after = _rows_of(second)
+    if isinstance(first, Audit):
+        trials = audited_trials(first)
+    else:
+        all_before, discover, _ = settle_groups(all_before, groups)
+        trials = {task: SplitTask(view, discover, Settings()) for task, view in all_before.tasks()}
     mine, theirs = shared_rows(all_before, all_after)
     if len(mine) < FEWEST_ROWS:
         raise InputError(
@@ -162,11 +170,6 @@ def _pair(first: Audit | Evaluation, second: Audit | Evaluation) -> _Pair:
     other = first_other_label(before, after)
     if other is not None:
         raise InputError(f"row {before.row_ids[other]} has different labels under the two models; give the same ones")
-    if isinstance(first, Audit):
-        trials = audited_trials(first)
-    else:
-        discover = discover_mask(first)
-        trials = {task: SplitTask(view, discover, Settings()) for task, view in first.tasks()}
     earlier = dict(before.tasks())
     later = dict(after.tasks())
     if set(earlier) != set(later):
