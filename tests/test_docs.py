@@ -283,7 +283,8 @@ def is_call(code: str) -> bool:
 def parameters_of(thing) -> set[str]:
     """Of a function or class; `collect` takes those of what it calls."""
     if thing is errata.collect:
-        sources = (errata.inputs.read, errata.inputs.from_table, errata.inputs.from_estimator, errata.inputs.from_torch)
+        names = ("read", "from_table", "from_estimator", "from_predictor", "from_torch")
+        sources = [getattr(errata.inputs, name) for name in names]
         return {parameter for source in sources for parameter in parameters_of(source)}
     return set(inspect.signature(thing).parameters)
 

@@ -43,8 +43,8 @@ def from_estimator(
 ) -> Evaluation:
     """An Evaluation of a fitted estimator on inputs `X` and true answers `y`.
 
-    Representations: "features", the input of the estimator (of a Pipeline, of its last step), which is not the
-    model's own: columns of a table are scaled, encoded and filled in. For a multi-layer perceptron also
+    Representations: "features", the input of the estimator (of a Pipeline, of its last step);
+    columns of a table are scaled, encoded and filled in. For a multi-layer perceptron also
     "penultimate", its last hidden layer. labels: the column of `X` that holds the answers, where `y` is not given.
     task: "regression" or "classification", for a regressor whose targets are 0 and 1. metadata: columns of `X`, or a
     table or dict of further ones. Default: all columns of a table that are numbers or categories. media: what a row
@@ -107,8 +107,8 @@ def _representations(
         prepared = inputs is not X or sparse.issparse(inputs)  # by steps of the user's own
         matrix = numbers if prepared and np.isfinite(numbers).all() else encode_matrix(numbers)
     if matrix is not None:
+        # Without a source: an audit measures whether the features tell the prediction, as those of a linear model do.
         representations["features"] = matrix
-        sources["features"] = Source(from_model=False)
     return representations, sources
 
 

@@ -1,4 +1,4 @@
-"""Representations of a model's inputs, made from their columns or their words: they are not the model's own.
+"""Representations of a model's inputs, made from their columns or their words.
 
 Numbers are standardised, categories become one column each, missing values are filled in and marked; texts become the
 main axes of their words. Nothing here reads a label or a prediction.

@@ -34,7 +34,6 @@ KIND_OF = {
     "values": "values",
 }
 OWN = Source(from_model=True)
-FOREIGN = Source(from_model=False)
 
 
 def from_predictor(
@@ -106,13 +105,13 @@ def collect_rows(
     shown = as_media(media)
     if shown is None:
         shown = rows.media
-    made, made_from, said = _representations(representation, replace(rows, media=shown), batch_size, bool(embeddings))
+    made, said = _representations(representation, replace(rows, media=shown), batch_size, bool(embeddings))
     for sentence in (*notes, *said):
         note(progress, sentence)
     return Evaluation(
         **fields,
         representations={**embeddings, **made},
-        sources={**sources, **made_from},
+        sources=sources,
         metadata=metadata_of(metadata, rows.columns, len(rows), rows.texts),
         media=shown,
         ids=rows.ids,
@@ -245,27 +244,27 @@ def _model_embeddings(given: Mapping[str, Array]) -> tuple[dict[str, Array], dic
 
 def _representations(
     wanted: Any, rows: Rows, batch_size: int, has_one: bool
-) -> tuple[dict[str, Array], dict[str, Source], tuple[str, ...]]:
-    """Representations beside the model's own, where they come from, and what was left out of them."""
+) -> tuple[dict[str, Array], tuple[str, ...]]:
+    """Representations beside the model's own, and what was left out of them.
+
+    They have no source: an audit measures whether the inputs tell the prediction, as those of a linear model do.
+    """
     if wanted is False:
-        return {}, {}, ()
+        return {}, ()
     if wanted is None:
         wanted = _default_representation(rows)
         if wanted is None or (wanted == "texts" and has_one):
-            return {}, {}, ()
+            return {}, ()
     if isinstance(wanted, str):
         wanted = {wanted: wanted}
     elif not isinstance(wanted, Mapping):
         wanted = {"embedding": wanted}
     made: dict[str, Array] = {}
-    sources: dict[str, Source] = {}
     notes: tuple[str, ...] = ()
     for name, how in wanted.items():
         made[name], said = _represent(how, rows, batch_size)
         notes = (*notes, *said)
-        if isinstance(how, str):
-            sources[name] = FOREIGN
-    return made, sources, notes
+    return made, notes
 
 
 def _default_representation(rows: Rows) -> str | None:
