@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
@@ -42,6 +43,25 @@ def test_census_income():
     assert audit.confirmed
     assert all(found.confirm.interval[0] > 0 for found in audit.confirmed)
     assert "marital_status" in to_html(audit)
+
+
+def test_rules_over_the_columns_of_census_income():
+    """No embedding: the default is `rules`, whose first rule is wrong more than twice as often as all rows."""
+    people = table("adult.parquet")
+    y = people["income"].str.contains(">").to_numpy().astype(int)
+    columns = people.drop(columns=["income", "split"])
+    codes = columns.apply(lambda column: pandas.factorize(column, sort=True)[0])
+    train = (people["split"] == "train").to_numpy()
+    model = HistGradientBoostingClassifier(random_state=0).fit(codes[train], y[train])
+    metadata = {name: columns[name][~train].to_numpy() for name in columns}
+    audit = errata.audit(
+        errata.Evaluation(labels=y[~train], probs=model.predict_proba(codes[~train]), metadata=metadata)
+    )
+    assert audit.settings["methods"] == ["rules"]
+    first = audit.slices[0]
+    assert first.verdict == "confirmed"
+    assert first.confirm.error_rate > 2 * audit.overall[0][1].error_rate
+    assert len(first.rule["conditions"]) <= 3
 
 
 def test_news_in_words():
