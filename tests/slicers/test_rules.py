@@ -89,19 +89,25 @@ def test_a_column_that_gives_the_outcome_away_is_left_out(leak):
     assert not named.notes or "left out" not in named.notes[0]
 
 
-def test_labels_are_not_searched_where_columns_tell_the_prediction():
+def errors_at_random(n: int = 6000) -> tuple[Evaluation, np.ndarray]:
+    """Columns that tell the prediction, and labels that are another class at random: nothing is systematic."""
     rng = np.random.default_rng(0)
-    n = 6000
     columns = {f"x{j}": rng.normal(size=n) for j in range(4)}
-    predictions = (sum(columns.values()) > 0).astype(int)
-    labels = predictions ^ (rng.random(n) < 0.15)  # errors at random: nothing is systematic
-    evaluation = Evaluation(labels=labels, predictions=predictions, metadata=columns)
-    audit = errata.audit(evaluation, methods=["rules"])
-    assert not any(slice_.verdict == "confirmed" for slice_ in audit.slices)
-    assert any("labels were not searched" in note for note in audit.settings["notes"])
-    asked = errata.audit(evaluation, methods=["rules"], within="label")
-    assert not any(slice_.verdict == "confirmed" for slice_ in asked.slices)
-    assert asked.error_types  # told as what they are: slices that know the outcome
+    score = sum(columns.values())
+    probs = np.where(score > 0, 0.85, 0.15) + 0.1 * np.tanh(score)
+    predictions = (score > 0).astype(int)
+    labels = predictions ^ (rng.random(n) < 0.15)
+    return Evaluation(labels=labels, predictions=predictions, metadata=columns), probs
+
+
+def test_a_rule_within_a_label_that_only_tells_the_prediction_is_not_beyond_it():
+    evaluation, probs = errors_at_random()
+    hard = errata.audit(evaluation, methods=["rules"])
+    assert any("label" in slice_.rule["scope"] for slice_ in hard.confirmed)  # true, and no news
+    assert all("confidence" in slice_.explained_by for slice_ in hard.confirmed)
+    soft = errata.audit(replace(evaluation, probs=probs, losses=None), methods=["rules"])
+    assert any("label" in slice_.rule["scope"] for slice_ in soft.slices)
+    assert not soft.confirmed  # where the confidence is known, they must be worse than it says
 
 
 def test_what_is_saved_selects_the_same_rows(tmp_path):

@@ -81,29 +81,6 @@ def _ownership(evaluation: Evaluation, name: str, search: Array) -> Ownership:
     return max(measured, key=lambda fact: (fact.own, fact.r2 or 0.0, fact.auc or 0.0))
 
 
-def own_columns(evaluation: Evaluation, X: Array) -> Ownership:
-    """Whether columns of numbers contain the prediction together, as those that the model reads often do.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        The search rows of one task, in the order of their ids.
-    X : array
-        (n, d) the columns.
-    """
-    rng = np.random.default_rng(0)
-    some = np.sort(rng.permutation(len(X))[:MOST_ROWS])
-    fold = rng.permutation(len(some)) % FOLDS
-    rows = evaluation.rows(some)
-    X = _columns(np.asarray(X[some], dtype=np.float64), rng)
-    fact = _measure(rows, X, fold)
-    if fact.own or rows.labels is None or rows.predictions is None:
-        return fact
-    # Bins cannot give back the largest logits of a model that reads raw numbers, and still tell what it predicts.
-    auc, bound = error_auc(X, rows.predictions, rows.labels, fold)
-    return replace(fact, own=auc + bound >= OWN_AUC, auc=round(auc, 3))
-
-
 def _columns(X: Array, rng: np.random.Generator) -> Array:
     """(n, d) itself, or its coordinates along the widest directions of some rows."""
     X = X - X.mean(axis=0)

@@ -1,8 +1,7 @@
 """Columns that give the outcome away: a rule on them would say what everyone knows.
 
 A column may hold the outcome itself (`correct`, `loss`), or the label or the prediction, with which a scope makes the
-outcome. Each is measured: what half of the rows say of a bin must hold in the other half. And columns may tell the
-prediction together, as those that the model reads do; then a rule within a label knows the outcome.
+outcome. Each is measured: what half of the rows say of a bin must hold in the other half.
 """
 
 from __future__ import annotations
@@ -13,9 +12,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from ...core import Array, Evaluation
-from ...core.ownership import MOST_COLUMNS, MOST_ROWS, Ownership, own_columns
-from ...core.rules.literals import BINS, CodedColumn, coarsen
-from ..numerics import pick
+from ...core.rules.literals import CodedColumn
 
 TOLD = 0.98  # area under the curve of the outcome by one column, from which it gives it away
 SAME = 0.9  # share of what guessing the most frequent class leaves open, that a column tells of a class
@@ -43,17 +40,6 @@ def find_leaks(columns: Sequence[CodedColumn], evaluation: Evaluation, bad: Arra
                 if column.name not in found and classes is not None and _skill(column, classes) > SAME:
                     found[column.name] = f"the {name}"
     return found
-
-
-def tell_prediction(columns: Sequence[CodedColumn], evaluation: Evaluation) -> Ownership:
-    """Whether all columns together contain the model's prediction. Parameters as of `find_leaks`."""
-    rows = pick(len(evaluation), MOST_ROWS, seed=0)
-    bins = int(np.clip(MOST_COLUMNS // max(len(columns), 1), 2, BINS))
-    parts = [np.zeros((len(rows), 0))]
-    for column in columns:
-        table = coarsen(column, bins)
-        parts.append(np.eye(int(table[-1]) + 1)[table[column.codes[rows]]])
-    return own_columns(evaluation.rows(rows), np.hstack(parts))
 
 
 def _area(column: CodedColumn, bad: Array) -> float:

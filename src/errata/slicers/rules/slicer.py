@@ -20,8 +20,8 @@ from ..choice import Candidate, choose
 from ..contract import BaseSlicer
 from ..numerics import pick
 from ..options import AT_LEAST_ONE, SHARE, Interval
-from ..scopes import FEWEST_BAD, MOST_COMPARED, Scope, bad_rows, list_scopes, price_across_labels
-from .leaks import find_leaks, tell_prediction
+from ..scopes import FEWEST_BAD, MOST_COMPARED, Scope, bad_rows, list_scopes
+from .leaks import find_leaks
 
 MOST_SEARCHED = 100_000  # search rows that rules are found on; others then say what they are worth
 FEWEST_ROWS = 20  # of a rule: fewer are hardly a group
@@ -79,7 +79,7 @@ class Rules(BaseSlicer):
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
         bad = bad_rows(evaluation)
         columns = self._columns(evaluation, bad)
-        plans = self._plans(columns, evaluation)
+        plans = list(list_scopes(evaluation, self.scope))
         searched = pick(len(bad), MOST_SEARCHED, self.seed)
         compared = _compared(len(bad), searched, self.seed)
         found: list[_Found] = []
@@ -91,30 +91,22 @@ class Rules(BaseSlicer):
             if bad[rows].sum() < FEWEST_BAD or bad[rows].all():
                 continue
             base = max(float(bad.mean()), float(bad[inside].mean()))
-            extra = price_across_labels(scope, plans)
             for rule in self._search(columns, bad, rows, base, len(searched), MOST_RULES // len(plans)):
                 members = inside[compared] & rule.matches([column.codes[compared] for column in columns])
-                candidates.append(Candidate(done, len(found), members, base, rule.price + extra))
+                candidates.append(Candidate(done, len(found), members, base, rule.price))
                 found.append(_Found(scope, rule))
-        chosen = choose(candidates, bad[compared], self.slices, after_price=True)
+        chosen = self._choose(candidates, plans, bad[compared])
         self.rules_ = tuple(self._rule(found[c.index], c, len(plans)) for c in chosen)
 
-    def _plans(self, columns: Sequence[CodedColumn], evaluation: Evaluation) -> list[dict[str, Any]]:
-        """The scopes that are searched. Within labels only where columns do not contain the prediction, or if asked."""
-        plans = list(list_scopes(evaluation, self.scope))
-        self._own = False
-        if not any("label" in plan for plan in plans):
-            return plans
-        ownership = tell_prediction(columns, evaluation)
-        self._own = ownership.own
-        if not ownership.own or self.scope == "label":
-            return plans
-        self.notes = (
-            *self.notes,
-            "rules: the columns together tell the model's predictions, so that a rule within a label would know the "
-            "outcome; labels were not searched (`rules.scope=label` does)",
-        )
-        return [plan for plan in plans if "label" not in plan]
+    def _choose(self, candidates: list[Candidate], scopes: Sequence[Mapping[str, Any]], bad: Array) -> list[Candidate]:
+        """Rules among all rows or predictions and rules within labels are chosen apart: neither stands for the other.
+
+        A rule within a label may only say that the model predicts another class there, so that others come first.
+        """
+        others = choose([c for c in candidates if "label" not in scopes[c.part]], bad, self.slices, after_price=True)
+        left = max(self.slices - len(others), self.slices // 2)
+        within = choose([c for c in candidates if "label" in scopes[c.part]], bad, left, after_price=True)
+        return others[: self.slices - len(within)] + within
 
     def _search(
         self, columns: Sequence[CodedColumn], bad: Array, rows: Array, base: float, total: int, most: int
@@ -149,17 +141,18 @@ class Rules(BaseSlicer):
         return [column for column in columns if column.name not in leaks]
 
     def _rule(self, found: _Found, candidate: Candidate, searches: int) -> dict[str, Any]:
-        reads = set(found.scope) & {"label", "prediction"}
-        if self._own and "label" in found.scope:
-            reads.add("prediction")
+        facts: dict[str, Any] = {}
+        if "label" in found.scope:  # columns may tell the prediction, and so the outcome within a label
+            facts["exceeds"] = "confidence"
         return {
             "kind": KIND,
             "generator": "rule",
             "conditions": [condition.to_json() for condition in found.rule.conditions],
             "scope": dict(found.scope),
-            "reads": sorted(reads),
+            "reads": sorted(set(found.scope) & {"label", "prediction"}),
             "found_by": len(candidate.found_by),
             "searches": searches,
+            **facts,
         }
 
     def _thresholds(self, evaluation: Evaluation) -> Array:
