@@ -17,6 +17,7 @@ from errata.core import Array
 from errata.core.gaps import wilson
 from errata.core.null_outcomes import permute_outcomes
 from errata.core.split import discover_mask
+from errata.report import to_html
 from errata.slicers import SLICERS, make
 from errata.slicers.contract import BaseSlicer
 from errata.workflow import self_test
@@ -265,3 +266,15 @@ def test_slices_of_ones_own_are_no_search() -> None:
     both = errata.audit(easy(), methods=["gmm"], slices={"mine": mask}, self_test=True)
     alone = errata.audit(easy(), methods=["gmm"], self_test=True)
     assert both.self_test == alone.self_test
+
+
+def test_the_page_has_a_table_of_what_was_planted() -> None:
+    audit = errata.audit(easy(), methods=["gmm"], self_test=True)
+    html = to_html(audit)
+    for cell in audit.self_test.cells:
+        low, high = cell.interval
+        assert f"{100 * low:.0f}% to {100 * high:.0f}%" in html
+    assert html.count('<tr><th scope="row">5%, 50 rows</th>') == 2
+    for line in audit.silence.splitlines():
+        assert line in html
+    assert "Table of planted groups" not in to_html(replace(audit, self_test=None))

@@ -104,8 +104,9 @@ def describe_self_test(result: SelfTest) -> str:
     parts = []
     for gap in dict.fromkeys(cell.gap for cell in result.cells):
         shares = sorted({cell.share for cell in result.cells if cell.gap == gap}, reverse=True)
-        sizes = ", ".join(_size_in_words(result.cells, gap, share) for share in shares)
-        parts.append(f"with {100 * gap:.0f} points more {result.outcome}, groups {sizes} trials")
+        sizes = [_size_in_words(result.cells, gap, share) for share in shares]
+        sizes[0] = sizes[0].replace("% in ", "% of the rows were found in ")
+        parts.append(f"with {100 * gap:.0f} points more {result.outcome}, groups {', '.join(sizes)} trials")
     return (
         f"The search, tested by groups planted in these rows: {'; '.join(parts)}. "
         "Found means that at least half of a confirmed slice was planted."
@@ -113,11 +114,11 @@ def describe_self_test(result: SelfTest) -> str:
 
 
 def _size_in_words(cells: Sequence[PlantedCell], gap: float, share: float) -> str:
-    """All kinds of groups of one size and gap together: "of 5% were found in 9 of 10"."""
+    """All kinds of groups of one size and gap together: "of 5% in 9 of 10"."""
     same = [cell for cell in cells if cell.gap == gap and cell.share == share]
     found = sum(cell.found for cell in same)
     trials = sum(cell.trials for cell in same)
-    return f"of {100 * share:.0f}% of the rows were found in {found} of {trials}"
+    return f"of {100 * share:.0f}% in {found} of {trials}"
 
 
 def describe_null_run(result: NullRun) -> str:

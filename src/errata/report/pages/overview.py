@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import Audit
+from ...core import Audit, SelfTest
 from .. import numbers, sentences
 from ..contract import Page, Request, View
 from ..error_type_lines import error_type_lines
@@ -127,12 +127,38 @@ def context(view: View, request: Request) -> dict[str, Any]:
         "more": confirmed[MAX_CONFIRMED:],
         "not_confirmed": [line for line in lines if line["verdict"] == "not confirmed"],
         "too_few": [line for line in lines if line["verdict"] == "too few to tell"],
-        "silence": audit.silence,
+        "silence": audit.silence.splitlines(),
+        **planted_groups(audit.self_test),
         "error_types": error_types[:MAX_ERROR_TYPES],
         "more_error_types": error_types[MAX_ERROR_TYPES:],
         "sections": sections(view, None),
         "made": provenance(audit),
     }
+
+
+def planted_groups(result: SelfTest | None) -> dict[str, Any]:
+    """The table of the self-test: one line for each size, gap and kind; empty where it was not run."""
+    if result is None:
+        return {"planted": []}
+    kinds = {"region": "near rows", "rule": "columns"}
+    several = len({cell.kind for cell in result.cells}) > 1
+    lines = []
+    for cell in result.cells:
+        group = f"{100 * cell.share:.0f}%, {numbers.counted(cell.rows, 'row')}"
+        if several:
+            group += f" ({kinds[cell.kind]})"
+        low, high = cell.interval
+        held = "–" if cell.held is None else numbers.whole_rate(cell.held)
+        lines.append(
+            {
+                "group": group,
+                "gap": f"{100 * cell.gap:.0f} points",
+                "found": numbers.out_of(cell.found, cell.trials),
+                "interval": f"{100 * low:.0f}% to {100 * high:.0f}%",
+                "held": held,
+            }
+        )
+    return {"planted": lines, "planted_outcome": result.outcome, "planted_kinds": several}
 
 
 def provenance(audit: Audit) -> list[tuple[str, str, bool]]:
