@@ -336,7 +336,7 @@ APPLY: dict[str, tuple[Callable[[Path], Any], str, tuple[str, ...]]] = {
     "half of its arrays": (_cut("slicers/spotlight.safetensors", 0.5), NEW, ("damaged", "again")),
     "no arrays": (_cut("slicers/spotlight.safetensors", 0), NEW, ("damaged", "again")),
     "an unknown slicer": (_edit("slicers/spotlight.json", '"name": "spotlight"', '"name": "spot"'),
-                          NEW, ("spot", "unknown")),
+                          NEW, ("spot", "not installed here")),
     "half of the rows": (_cut("evaluation/rows.parquet", 0.5), NEW, ("damaged", "again")),
     "half of the embedding": (_cut("evaluation/representations.safetensors", 0.5), NEW, ("damaged",)),
     "no evaluation": (_remove("evaluation/evaluation.json"), NEW, ("damaged", "again")),

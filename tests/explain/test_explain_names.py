@@ -264,3 +264,26 @@ def test_no_name_stands_twice(make_audit):
     assert len(set(names)) == 3
     assert not any("(2)" in name for name in names)
     assert [found.explanation(Name).text for found in audit.slices] == names
+
+
+def test_a_word_can_be_the_contrast(make_audit, texts):
+    def name(members, rest):
+        """The name of a slice of which so many of 20 rows have “que”, and of the rest so many of 100."""
+        lines = ["the book"] * N
+        for rows, share in ((SEARCHED, members), (HELD_OUT, members), (REST, rest), (HELD_OUT_REST, rest)):
+            for i in rows[: round(share * len(rows))]:
+                lines[i] = "que book"
+        evaluation = Evaluation(losses=np.ones(N), media=texts(lines))
+        return explain(make_audit(evaluation, MEMBERS)).slices[0].explanation(Name)
+
+    more = name(0.6, 0.4)
+    assert more.text == "no short description (more often “que”)"
+    assert (more.contrast.slice, more.contrast.rest) == ((12, 20), (32, 80))
+    assert name(0.45, 0.4).text == "no short description (region 1 of spotlight)"
+
+
+def test_what_members_lack_is_told_where_they_have_nothing_more_of(name_of, texts):
+    lines = [("que " if i % 10 < 2 else "") + "book" if MEMBERS[i] else "que book" for i in range(N)]
+    half = np.arange(N) % 3 > 0  # so that no single word describes the members
+    mixed = [line if half[i] else "que book" for i, line in enumerate(lines)]
+    assert name_of(Evaluation(losses=np.ones(N), media=texts(mixed))) == "no short description (less often “que”)"

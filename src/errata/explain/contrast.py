@@ -1,20 +1,24 @@
-"""What the members of a slice have most more of than the rest: said where no short description fits."""
+"""What the members of a slice have most more of than the rest, or least of: said where no short description fits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..core.record import Record
 from .candidates import class_words
 from .classes import Classes
+from .context import Context
 from .metadata import Metadata
 from .profile import ColumnProfile
-from .tokens import Tokens
+from .tokens import Words
 from .view import SliceView
 
-LEAST_POINTS = 10.0  # on search rows: less is hardly telling
-FEWEST = 5  # held-out members with it
+LEAST_POINTS = 10.0  # less is hardly telling
+FEWEST = 5  # held-out rows that have it, on the side that has more
+MOST_WORDS = 5  # on each side, that are tried
 
 
 @dataclass(frozen=True)
@@ -24,24 +28,28 @@ class Contrast(Record):
     text: str
     slice: tuple[int, int]  # members that have it, of all
     rest: tuple[int, int]  # others that have it, of all
+    way: str = "more"  # how often members have it beside the others: "more" or "less"
 
 
 @dataclass(frozen=True)
 class _Option:
-    points: float  # on search rows
+    points: float  # on the rows that choose
     contrast: Contrast
 
 
-def most_telling(view: SliceView) -> Contrast | None:
-    """The value or word that members have most more of on search rows, and more of on held-out rows too."""
-    options = [option for option in _options(view) if option.points >= LEAST_POINTS]
-    for option in sorted(options, key=lambda option: -option.points):
+def most_telling(view: SliceView, context: Context) -> Contrast | None:
+    """The value or word that members have most more of on search rows; where there is none, most less of.
+
+    The held-out rows must bear it out.
+    """
+    options = [option for option in _options(view, context) if abs(option.points) >= LEAST_POINTS]
+    for option in sorted(options, key=lambda option: (option.points < 0, -abs(option.points))):
         if _bears_out(option.contrast):
             return option.contrast
     return None
 
 
-def _options(view: SliceView) -> Iterator[_Option]:
+def _options(view: SliceView, context: Context) -> Iterator[_Option]:
     classes = view.explanation(Classes)
     if classes is not None and not view.in_class:
         for word, profile in (("label", classes.labels), ("predicted", classes.predictions)):
@@ -51,9 +59,8 @@ def _options(view: SliceView) -> Iterator[_Option]:
     if metadata is not None:
         for profile in metadata.columns:
             yield from _of_column(profile, None)
-    tokens = view.explanation(Tokens)
-    if tokens is not None:
-        yield from _of_words(view, tokens)
+    if context.words is not None:
+        yield from _of_words(view, context.words)
 
 
 def _of_column(profile: ColumnProfile, word: str | None) -> Iterator[_Option]:
@@ -63,18 +70,28 @@ def _of_column(profile: ColumnProfile, word: str | None) -> Iterator[_Option]:
         text = f"{profile.column} {value}"
         if word is not None:
             text = class_words(word, row.value)
-        yield _Option(row.search_points, Contrast(text, row.slice, row.rest))
+        way = "more" if row.search_points > 0 else "less"
+        yield _Option(row.search_points, Contrast(text, row.slice, row.rest, way))
 
 
-def _of_words(view: SliceView, tokens: Tokens) -> Iterator[_Option]:
-    """Words after all values, in the order of the search rows."""
-    rest_n = int((view.rest & view.measured).sum())
-    for row in tokens.rows:
-        elsewhere = row.match.precise[1] - row.match.precise[0]
-        yield _Option(LEAST_POINTS, Contrast(f"“{row.token}”", row.match.covers, (elsewhere, rest_n)))
+def _of_words(view: SliceView, words: Words) -> Iterator[_Option]:
+    """The words whose share of rows differs most on the rows that choose, counted on held-out rows."""
+    sides = (view.inside, view.rest)
+    found = [words.rows_with(side & view.chosen) / max(np.count_nonzero(side & view.chosen), 1) for side in sides]
+    points = 100 * (found[0] - found[1])
+    order = np.argsort(-points, kind="stable")
+    counts = [words.rows_with(side & view.measured) for side in sides]
+    totals = [int(np.count_nonzero(side & view.measured)) for side in sides]
+    for j in dict.fromkeys([*order[:MOST_WORDS].tolist(), *order[::-1][:MOST_WORDS].tolist()]):
+        inside, outside = ((int(count[j]), total) for count, total in zip(counts, totals, strict=True))
+        way = "more" if points[j] > 0 else "less"
+        yield _Option(float(points[j]), Contrast(f"“{words.vocabulary[j]}”", inside, outside, way))
 
 
 def _bears_out(contrast: Contrast) -> bool:
     inside = contrast.slice[0] / max(contrast.slice[1], 1)
     outside = contrast.rest[0] / max(contrast.rest[1], 1)
-    return contrast.slice[0] >= FEWEST and 100 * (inside - outside) >= LEAST_POINTS
+    points = 100 * (inside - outside)
+    if contrast.way == "less":
+        return contrast.rest[0] >= FEWEST and -points >= LEAST_POINTS
+    return contrast.slice[0] >= FEWEST and points >= LEAST_POINTS

@@ -86,7 +86,7 @@ def names(view: SliceView, context: Context) -> Iterator[Name]:
     path = _own_path(view)
     if path is not None:
         yield _scored(view, scope, path)
-    yield from _without_description(view, scope)
+    yield from _without_description(view, context, scope)
 
 
 def with_unique_names(slices: Sequence[Slice], views: Sequence[SliceView], context: Context) -> tuple[Slice, ...]:
@@ -179,13 +179,13 @@ def _predicts(view: SliceView, matched: Array, fitted: Outcome) -> Predicts | No
     return Predicts((fitted.errors, fitted.errors + others.errors), rate, others_rate, others.n)
 
 
-def _without_description(view: SliceView, scope: Sequence[str]) -> Iterator[Name]:
-    """What the members have more of, alone and with the method's number; then that number alone."""
-    contrast = most_telling(view)
+def _without_description(view: SliceView, context: Context, scope: Sequence[str]) -> Iterator[Name]:
+    """What the members have more of, alone and with the method's number; that number alone where there is nothing."""
+    contrast = most_telling(view, context)
     region = _region(view.slice)
     endings = [region]
     if contrast is not None:
-        more = f"more often {contrast.text}"
+        more = f"{contrast.way} often {contrast.text}"
         endings = [more, f"{more}; {region}"]
     for ending in endings:
         text = ", ".join([*scope, f"{NONE} ({ending})"])

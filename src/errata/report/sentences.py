@@ -374,7 +374,8 @@ def _contrast(name: Name) -> str:
     if name.contrast is None:
         return ""
     inside = numbers.rate_of(*name.contrast.slice)
-    return f"Members are more often {name.contrast.text}: {inside} against {numbers.rate_of(*name.contrast.rest)}."
+    told = f"Members are {name.contrast.way} often {name.contrast.text}"
+    return f"{told}: {inside} against {numbers.rate_of(*name.contrast.rest)}."
 
 
 def predicts(name: Name) -> str:
