@@ -109,7 +109,7 @@ def audit_gate(audit: Audit, fail_on: str | None) -> Gate:
         columns=("held-out rows", "wrong", "the rest", "gap in points", "verdict"),
         checks=tuple(checks),
         rule=rule,
-        notes=(audit.silence,),
+        notes=tuple(audit.silence.splitlines()),
     )
 
 
