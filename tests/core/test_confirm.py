@@ -468,3 +468,15 @@ def test_silence_says_what_would_have_been_seen():
 def test_settings_that_make_no_sense_are_refused(settings, words):
     with pytest.raises(InputError, match=words):
         Settings(**settings)
+
+
+def test_the_largest_losses_are_bad_where_many_rows_share_them():
+    from errata.core.confirm import high_loss
+
+    rng = np.random.default_rng(0)
+    smooth = rng.random(1000)
+    assert high_loss(smooth) == np.quantile(smooth, 0.9)
+    for share in (0.02, 0.3, 0.95):
+        losses = (rng.random(1000) < share).astype(float)
+        assert ((losses > high_loss(losses)) == (losses == 1)).all()
+    assert high_loss(np.ones(10)) == 1  # nothing is worse than anything else

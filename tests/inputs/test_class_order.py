@@ -78,6 +78,15 @@ def test_a_model_below_chance_without_a_pattern_has_no_other_order():
     assert other_order(Evaluation(labels=labels, probs=probs)) is None
 
 
+def test_two_classes_that_a_model_confuses_more_than_not_are_no_other_order():
+    """Right in 40%, the other one in 60%: exchanged they would do better, but the model is above chance as it is."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 6000)
+    other = np.where(labels == 2, 2, 1 - labels)
+    predictions = np.where(rng.random(6000) < 0.6, other, labels)
+    assert other_order(Evaluation(labels=labels, predictions=predictions)) is None
+
+
 def test_few_rows_and_other_tasks_say_nothing():
     labels, probs = outcome(0.93, (1, 0, 3, 2), n=19)
     assert other_order(Evaluation(labels=labels, probs=probs)) is None
