@@ -368,13 +368,13 @@ def _confirm(split: SplitTask, candidate: SliceCandidate, s: int) -> SliceResult
     level = split.settings.level / s
     applicable = {name: reference for name, reference in split.references if reference is not None}
     against = {name: _compare_like(rows, reference, candidate.side) for name, reference in applicable.items()}
+    if "label" in (scope or {}) and "confidence" in against:
+        against["confidence"] = None  # within a label the prediction is the outcome: nothing is beyond it
     same_class = against.get("class")
     gap_in_class = None if same_class is None else same_class.gap
     held_out = replace(_measure_held_out(split, candidate, rows, counts, level), gap_in_class=gap_in_class)
     if scope:
         held_out = _beside_all(split, candidate, held_out)
-    if split.evaluation.probs is not None and candidate.rule.get("exceeds") in against:
-        held_out = _beside_like(held_out, against[candidate.rule["exceeds"]], split.delta / 5)
     verdict = _verdict(split, held_out, level)
     beyond: tuple[str, ...] = ()
     explained_by: tuple[str, ...] = ()
@@ -406,12 +406,6 @@ def _beside_all(split: SplitTask, candidate: SliceCandidate, held_out: HeldOutMe
     sign = 1 if candidate.side == "hard" else -1
     p_value = max(held_out.p_value, gaps.p_gap(counts, split.delta))
     return replace(held_out, p_value=p_value, gap_to_all=sign * counts.gap)
-
-
-def _beside_like(held_out: HeldOutMeasure, like: gaps.Counts | None, margin: float) -> HeldOutMeasure:
-    """A slice that may only tell what a reference tells must be worse than the rows that are like it."""
-    p_value = 1.0 if like is None else gaps.p_gap(like, margin)
-    return replace(held_out, p_value=max(held_out.p_value, p_value))
 
 
 def _verdict(split: SplitTask, held_out: HeldOutMeasure, level: float) -> Verdict:

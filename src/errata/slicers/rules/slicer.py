@@ -79,7 +79,7 @@ class Rules(BaseSlicer):
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
         bad = bad_rows(evaluation)
         columns = self._columns(evaluation, bad)
-        plans = list(list_scopes(evaluation, self.scope))
+        plans = self._plans(evaluation)
         searched = pick(len(bad), MOST_SEARCHED, self.seed)
         compared = _compared(len(bad), searched, self.seed)
         found: list[_Found] = []
@@ -97,6 +97,17 @@ class Rules(BaseSlicer):
                 found.append(_Found(scope, rule))
         chosen = self._choose(candidates, plans, bad[compared])
         self.rules_ = tuple(self._rule(found[c.index], c, len(plans)) for c in chosen)
+
+    def _plans(self, evaluation: Evaluation) -> list[dict[str, Any]]:
+        """The scopes that are searched; labels only where there are no probabilities, or if asked.
+
+        Columns that the model reads tell its prediction, which is the outcome within a label: a rule there says no more
+        than the probabilities do.
+        """
+        plans = list(list_scopes(evaluation, self.scope))
+        if evaluation.probs is None or self.scope != "auto":
+            return plans
+        return [plan for plan in plans if "label" not in plan]
 
     def _choose(self, candidates: list[Candidate], scopes: Sequence[Mapping[str, Any]], bad: Array) -> list[Candidate]:
         """Rules among all rows or predictions and rules within labels are chosen apart: neither stands for the other.
@@ -141,9 +152,6 @@ class Rules(BaseSlicer):
         return [column for column in columns if column.name not in leaks]
 
     def _rule(self, found: _Found, candidate: Candidate, searches: int) -> dict[str, Any]:
-        facts: dict[str, Any] = {}
-        if "label" in found.scope:  # columns may tell the prediction, and so the outcome within a label
-            facts["exceeds"] = "confidence"
         return {
             "kind": KIND,
             "generator": "rule",
@@ -152,7 +160,6 @@ class Rules(BaseSlicer):
             "reads": sorted(set(found.scope) & {"label", "prediction"}),
             "found_by": len(candidate.found_by),
             "searches": searches,
-            **facts,
         }
 
     def _thresholds(self, evaluation: Evaluation) -> Array:
