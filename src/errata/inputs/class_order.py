@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 
 from ..core import Array, Evaluation
 
-SURE = 3.0  # standard errors that accuracy must lie below chance before, and above it after
+SURE = 3.0  # standard errors above chance that accuracy must reach in another order
 FEWEST = 20  # rows, below which nothing is said
 EXPLAINS = 0.1  # more accuracy than any order gives to a model that is wrong in all ways alike
 MOST_NAMES = 12  # classes of which all names are written
@@ -65,7 +65,7 @@ def explains(rows: Array, moved: Array, column: Array, predicted: Array) -> bool
     error = SURE * np.sqrt(chance * (1 - chance) / n)
     # Errors without a pattern give 1 / (m - 1); two classes among others must be exchanged in most rows.
     least = max(chance + error, 1 / (len(moved) - 1) + EXPLAINS) if len(moved) > 2 else max(chance + error, 0.5)
-    return bool(before < chance - error and after > least)
+    return bool(before < chance and after > least)
 
 
 def _confusion(labels: Array, predictions: Array, k: int) -> Array:
