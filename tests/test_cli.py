@@ -372,7 +372,8 @@ def test_silence_is_a_result_with_a_meaning(tmp_path: Path, run: Run, name: str)
     make, words = SILENT[name]
     np.savez(tmp_path / "x.npz", **make())
     done = run("audit", tmp_path / "x.npz", "-o", tmp_path / "audit")
-    assert (done.code, done.err) == (0, "")
+    assert done.code == 0
+    assert ("check class_names" in done.err) == (name == "wrong everywhere")
     assert confirmed(tmp_path / "audit") == []
     sentence = facts(tmp_path / "audit")["silence"]
     assert words in sentence
@@ -457,7 +458,7 @@ def test_demo_trains_a_network_with_a_blindspot_where_nothing_else_is_said(
     words = " ".join(done.out.split())
     assert re.search(r"- square present, .*: found and confirmed as s\d+ by (consensus|rules)", words)
     assert [share for what, share in heard if what == "training a small network"] == pytest.approx([0, 1 / 3, 2 / 3, 1])
-    assert ("consensus", 1.0) in heard
+    assert {"consensus", "rules"} <= {what for what, _ in heard}
     assert heard[-1] == ("map", 1.0)
 
 

@@ -13,6 +13,7 @@ from errata.core import Evaluation, Source, gaps
 from errata.core.confirm import Settings, SliceCandidate, SplitTask, confirm_all, select_candidates
 from errata.core.split import discover_mask
 from errata.slicers import SLICERS, BaseSlicer, knows_outcome, make, registry
+from errata.workflow import findings
 
 READERS = ("high-loss", "confusion", "class-tree")
 
@@ -209,7 +210,7 @@ def test_both_directions_of_a_cross_fit_are_one_family(monkeypatch):
         families.append(family)
         return confirm_all(family)
 
-    monkeypatch.setattr(workflow, "confirm_all", spy)
+    monkeypatch.setattr(findings, "confirm_all", spy)
     evaluation, _ = planted_world(1500, 0.05, 0.4, 3)
     one_way = workflow.audit(evaluation, methods=SEARCHERS)
     both_ways = workflow.audit(evaluation, methods=SEARCHERS, crossfit=True)

@@ -9,7 +9,7 @@ import numpy as np
 from ..core import Audit
 from ..core.gaps import wilson
 from ..workflow import audit
-from .null_worlds import copied_world, patients_world, planted_world, world
+from .null_worlds import copied_world, patients_world, planted_world, with_logits, world
 
 ALPHA = 0.05
 SEARCHERS = ("spotlight", "gmm")  # a search that reads no outcome of a row it places
@@ -57,7 +57,10 @@ class BoundedShare:
 
 def audit_null_world(kind: str, n: int, methods: tuple[str, ...], seed: int) -> NullOutcome:
     """What methods find in a world without a slice of its own."""
-    result = audit(world(kind, n, seed), methods=methods, seed=seed)
+    rows = world(kind, n, seed)
+    if any(method.startswith("infembed") for method in methods):
+        rows = with_logits(rows)
+    result = audit(rows, methods=methods, seed=seed)
     return _outcome(result)
 
 

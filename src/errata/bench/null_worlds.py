@@ -16,6 +16,7 @@ Worlds whose rows are not independent, made of `random`: no slice is true of new
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,13 @@ def world_arrays(kind: str, n: int, seed: int) -> dict[str, Any]:
         "representations": {"penultimate": X},
         "metadata": columns,
     }
+
+
+def with_logits(evaluation: Evaluation) -> Evaluation:
+    """The same rows in a representation that has the logits too, as a last layer does: influence needs them."""
+    assert evaluation.probs is not None
+    name, X = next(iter(evaluation.representations.items()))
+    return replace(evaluation, representations={name: np.hstack([X, np.log(evaluation.probs)])})
 
 
 def copied_world(n: int, copies: int, noise: float, seed: int, share: float = 1.0) -> Evaluation:

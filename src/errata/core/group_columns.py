@@ -142,9 +142,11 @@ def _as_numbers(values: Array, missing: Array) -> Array:
 
 def _residual(some: Evaluation) -> Array | None:
     """(m,) bad outcomes less what rows of the same label, and of the same confidence, have; None without outcomes."""
+    if not len(some):
+        return None
     if some.errors is not None:
         outcome = some.errors.astype(np.float64)
-    elif some.losses is not None and len(some):
+    elif some.losses is not None:
         outcome = (some.losses > np.quantile(some.losses, LOSS_QUANTILE)).astype(np.float64)
     else:
         return None

@@ -136,7 +136,7 @@ def _encode_numbers(name: str, numbers: Array) -> CodedColumn | None:
     if not len(distinct):
         return None
     if len(distinct) <= FINE:
-        edges = distinct
+        edges = _readable_values(distinct)
         values: tuple[tuple[Value, ...], ...] = tuple((float(value),) for value in distinct)
     else:
         edges = _readable(_quantile_edges(distinct, counts), distinct)
@@ -171,11 +171,23 @@ def _readable(edges: Array, distinct: Array) -> Array:
     return np.array([edges[0], *short[1:]])
 
 
+def _readable_values(distinct: Array) -> Array:
+    """Edges with few digits that part the same numbers: 0.039 or 0.04 for 0.03999999999999998 after 0.03."""
+    if bool((distinct == np.floor(distinct)).all()):
+        return distinct
+    above = np.nextafter(distinct, np.inf)
+    pairs = zip(distinct[1:].tolist(), distinct[:-1].tolist(), above[1:].tolist(), strict=True)
+    return np.array([distinct[0], *(_shortest(*bounds) for bounds in pairs)])
+
+
 def _shortest(edge: float, below: float, above: float) -> float:
+    """The number with fewest digits between two bounds, near an edge; the edge itself where none is shorter."""
     for digits in range(1, 16):
         rounded = float(f"{edge:.{digits}g}")
-        if below < rounded < above:
-            return rounded
+        step = 10.0 ** (np.floor(np.log10(abs(edge))) - digits + 1) if edge else 0.0
+        for candidate in (rounded, float(f"{rounded - step:.{digits}g}")):
+            if below < candidate < above:
+                return candidate
     return edge
 
 
