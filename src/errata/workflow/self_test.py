@@ -21,6 +21,7 @@ from ..inputs.influence import add_influence
 from ..slicers import Slicer
 from .findings import Findings, find_slices
 from .methods import reads_influence
+from .side_by_side import run_side_by_side
 
 MOST_ROWS = 50_000  # beyond which a search is tested only where somebody asks for it
 SHARES = (0.05, 0.02, 0.01)  # of the rows, that a planted group holds
@@ -169,15 +170,17 @@ def run_self_test(
     evaluation = search.evaluation
     repeats = repeats or count_repeats(evaluation, len(search.slicers))
     runs = [(gap, repeat) for gap in GAPS for repeat in range(repeats)]
-    planted: list[_Planted] = []
-    for done, (gap, repeat) in enumerate(runs):
-        progress("self-test", done / len(runs))
+
+    def judged(run: tuple[float, int]) -> list[_Planted]:
+        gap, repeat = run
         rng = np.random.default_rng([search.seed, 1, round(100 * gap), repeat])
         rows, groups = _plant_groups(search, gap, repeat, rng)
-        if groups:
-            slices = search.run(rows, search.discover).slices
-            planted += [_judge(group, slices) for group in groups]
-    progress("self-test", 1.0)
+        if not groups:
+            return []
+        slices = search.run(rows, search.discover).slices
+        return [_judge(group, slices) for group in groups]
+
+    planted = [group for groups in run_side_by_side(judged, runs, "self-test", progress) for group in groups]
     if not planted:
         return None
     return SelfTest(len(evaluation), repeats, _outcome(evaluation), _count(planted, len(evaluation)))
@@ -307,19 +310,20 @@ def run_null(
         evaluation = evaluation.rows(some)
         discover = discover[some]
         observed = _worst_rate(search.run(evaluation, discover).slices)
+
+    def null_slices(run: int) -> tuple[Slice, ...]:
+        rng = np.random.default_rng([search.seed, 2, run])
+        return search.run(permute_outcomes(evaluation, rng), discover).slices
+
     confirmed = 0
     unexplained = 0
     reached = 0
-    for done in range(runs):
-        progress("null run", done / runs)
-        rng = np.random.default_rng([search.seed, 2, done])
-        found = search.run(permute_outcomes(evaluation, rng), discover).slices
+    for found in run_side_by_side(null_slices, range(runs), "null run", progress):
         verdicts = [slice_ for slice_ in found if slice_.verdict == "confirmed"]
         confirmed += bool(verdicts)
         unexplained += any(not slice_.explained_by for slice_ in verdicts)
         worst = _worst_rate(found)
         reached += observed is not None and worst is not None and worst >= observed
-    progress("null run", 1.0)
     interval = wilson(unexplained, runs)
     outcome = _outcome(evaluation)
     return NullRun(runs, len(evaluation), outcome, confirmed, unexplained, interval, observed, reached)
