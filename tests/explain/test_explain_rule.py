@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import errata
 from errata import hypothesis
 from errata.core import Evaluation
 from errata.core.rules import Condition
@@ -163,3 +164,22 @@ def test_what_the_user_calls_a_slice_stays_its_name(make_audit):
     assert audit.slices[1].name == "age < 20 and site = a"
     assert audit.slices[1].explanation(Name).source == "given"
     assert audit.slices[0].name != audit.slices[1].name
+
+
+def test_a_column_that_gives_the_label_away_names_nothing():
+    """Within a prediction, the label under another name is the outcome: "predicted 0, kind = b" would be "wrong"."""
+    rng = np.random.default_rng(0)
+    n = 4000
+    x = rng.normal(size=(n, 3))
+    labels = rng.integers(0, 2, n)
+    wrong = rng.random(n) < np.where(x[:, 0] > 1, 0.7, 0.03)
+    evaluation = errata.Evaluation(
+        labels=labels,
+        predictions=np.where(wrong, 1 - labels, labels),
+        representations={"x": x},
+        metadata={"kind": np.array(["a", "b"])[labels], "site": rng.choice(["n", "s"], n)},
+        sources={"x": errata.Source(from_model=False)},
+    )
+    audit = errata.audit(evaluation, methods=["consensus"])
+    assert audit.confirmed
+    assert not any("kind" in slice_.name.partition("(")[0] for slice_ in audit.slices)

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from ..core import Array, Audit, Captions, Evaluation
+from ..core.rules.leaks import find_leaks, search_classes
 from ..core.rules.literals import CodedColumn, encode_all
 from .encode import Column, Skipped, class_values, encode, encode_classes
 from .tokens import Words, count_words
@@ -43,8 +46,15 @@ class Context:
 
     @cached_property
     def coded_columns(self) -> list[CodedColumn]:
-        """The metadata as bins that rules are made of."""
-        return encode_all(self.audit.evaluation.metadata)
+        """The metadata as bins that rules are made of; a column that gives label or outcome away describes nothing."""
+        columns = encode_all(self.audit.evaluation.metadata)
+        leaks: set[str] = set()
+        searched = np.flatnonzero(self.audit.discover)
+        for rows in self.tasks.values():
+            if rows.errors is not None:
+                some = [column.rows(searched) for column in columns]
+                leaks |= set(find_leaks(some, rows.errors[searched], search_classes(rows, searched)))
+        return [column for column in columns if column.name not in leaks]
 
     @cached_property
     def coded_classes(self) -> dict[str, list[CodedColumn]]:

@@ -13,6 +13,7 @@ from ...core.confirm import LARGEST_SHARE
 from ...core.errors import unknown
 from ...core.rules import match_all, read_rule
 from ...core.rules.conditions import KIND
+from ...core.rules.leaks import find_leaks, search_classes
 from ...core.rules.literals import CodedColumn, encode
 from ...core.rules.search import Rule, find_rules
 from ...core.scope import can_place, rows_in_scope
@@ -21,7 +22,6 @@ from ..contract import BaseSlicer
 from ..numerics import pick
 from ..options import AT_LEAST_ONE, SHARE, Interval
 from ..scopes import FEWEST_BAD, MOST_COMPARED, Scope, bad_rows, list_scopes
-from .leaks import find_leaks
 
 MOST_SEARCHED = 100_000  # search rows that rules are found on; others then say what they are worth
 FEWEST_ROWS = 20  # of a rule: fewer are hardly a group
@@ -144,7 +144,7 @@ class Rules(BaseSlicer):
         self.notes = ()
         if self.columns is not None:
             return columns
-        leaks = find_leaks(columns, evaluation, bad)
+        leaks = find_leaks(columns, bad, search_classes(evaluation, np.arange(len(bad))))
         self.notes = tuple(
             f"rules: the column `{name}` gives {what} away and was left out; name it in `rules.columns` to search it"
             for name, what in leaks.items()

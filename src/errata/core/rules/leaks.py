@@ -6,40 +6,57 @@ outcome. Each is measured: what half of the rows say of a bin must hold in the o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy.stats import rankdata
 
-from ...core import Array, Evaluation
-from ...core.rules.literals import CodedColumn
+from ..blocks import Array
+from ..evaluation import Evaluation
+from .literals import CodedColumn
 
 TOLD = 0.98  # area under the curve of the outcome by one column, from which it gives it away
 SAME = 0.9  # share of what guessing the most frequent class leaves open, that a column tells of a class
 FEWEST = 10  # bad rows of each half, for the outcome to be measured
 
 
-def find_leaks(columns: Sequence[CodedColumn], evaluation: Evaluation, bad: Array) -> dict[str, str]:
+def find_leaks(columns: Sequence[CodedColumn], bad: Array, classes: Mapping[str, Array]) -> dict[str, str]:
     """Column -> what it gives away: "the outcome", "the label" or "the prediction".
 
     Parameters
     ----------
-    columns
+    columns : sequence of CodedColumn
         Of the search rows.
-    evaluation
-        The search rows.
-    bad
+    bad : array
         (n,) bool: their outcomes.
+    classes : mapping
+        "label" and "prediction" -> (n,) classes of the search rows, see `search_classes`.
     """
     found = {}
     for column in columns:
         if _area(column, bad) > TOLD:
             found[column.name] = "the outcome"
-        elif evaluation.task == "classification":
-            for name, classes in (("label", evaluation.labels), ("prediction", evaluation.predictions)):
-                if column.name not in found and classes is not None and _skill(column, classes) > SAME:
-                    found[column.name] = f"the {name}"
+            continue
+        for name, values in classes.items():
+            if column.name not in found and _skill(column, values) > SAME:
+                found[column.name] = f"the {name}"
     return found
+
+
+def search_classes(evaluation: Evaluation, rows: Array) -> dict[str, Array]:
+    """The labels and predictions of some rows, as far as there are any; none where they are no classes.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        All rows.
+    rows : array
+        Row numbers.
+    """
+    if evaluation.task != "classification":
+        return {}
+    both = {"label": evaluation.labels, "prediction": evaluation.predictions}
+    return {name: values[rows] for name, values in both.items() if values is not None}
 
 
 def _area(column: CodedColumn, bad: Array) -> float:
