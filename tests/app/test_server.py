@@ -76,8 +76,8 @@ def text_audit() -> Audit:
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("/", ["Confirmed slices", "light night", "What this audit could have missed", "made by machine"]),
-        ("/slice/s1", ["light night", "Members at random", "Words and rules", "Map", "Not decided.", 'data-key="a"']),
+        ("/", ["Confirmed slices", "light = night", "What this audit could have missed", "made by machine"]),
+        ("/slice/s1", ["light = night", "Members at random", "Words and rules", "Map", "Not decided.", 'data-key="a"']),
         ("/slice/s1/row/row-3", ["Row row-3", "Probabilities", "Metadata", "Its slices", "/thumb/3?px=640"]),
         ("/hypothesis", ["Is your hypothesis true?", "No hypothesis was tested yet."]),
         ("/hypothesis?q=light+%3D+night", ['value="light = night"', "data-now"]),
