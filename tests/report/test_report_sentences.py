@@ -67,6 +67,10 @@ def test_unconfirmable(make_slice):
         ({"explained_by": ("class",)}, "Worse than the rest; its class explains it."),
         ({"explained_by": ("confidence",)}, "Worse than the rest; the model is already unsure here."),
         (
+            {"explained_by": ("confidence",), "rule": {"scope": {"label": 1}}},
+            "Worse than the rest; within one label the model’s own prediction tells it.",
+        ),
+        (
             {"explained_by": ("class", "confidence")},
             "Worse than the rest; its class explains it and the model is already unsure here.",
         ),

@@ -98,6 +98,8 @@ def beyond(slice_: Slice) -> str:
     low = "high" if slice_.side == "easy" else "low"
     if slice_.explained_by:
         reasons = {"class": "its class explains it", "confidence": f"the model is already {sure} here"}
+        if "label" in (slice_.rule.get("scope") or {}):
+            reasons["confidence"] = "within one label the model’s own prediction tells it"
         return f"{claim}; {' and '.join(reasons.get(name, name) for name in slice_.explained_by)}."
     if slice_.beyond:
         reasons = {"class": "by its class", "confidence": f"by {low} confidence"}
