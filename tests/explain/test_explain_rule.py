@@ -183,3 +183,22 @@ def test_a_column_that_gives_the_label_away_names_nothing():
     audit = errata.audit(evaluation, methods=["consensus"])
     assert audit.confirmed
     assert not any("kind" in slice_.name.partition("(")[0] for slice_ in audit.slices)
+
+
+def test_columns_that_tell_nothing_give_no_rule():
+    rng = np.random.default_rng(0)
+    n = 3000
+    kind = rng.integers(0, 10, n)
+    x = rng.normal(0, 4, (10, 6))[kind] + rng.normal(size=(n, 6))
+    labels = rng.integers(0, 3, n)
+    wrong = rng.random(n) < np.where(kind == 3, 0.6, 0.05)
+    evaluation = errata.Evaluation(
+        labels=labels,
+        predictions=np.where(wrong, (labels + 1) % 3, labels),
+        representations={"x": x},
+        metadata={"site": rng.choice(["n", "s"], n), "age": rng.integers(0, 90, n)},
+    )
+    audit = errata.audit(evaluation, methods=["consensus"])
+    found = audit.confirmed[0]
+    assert found.explanation(Rule) is None
+    assert found.name.startswith("no short description")

@@ -101,6 +101,8 @@ def find_descriptions(view: SliceView, context: Context) -> list[tuple[Condition
     values = rule_columns(view)
     scored: dict[str, tuple[float, tuple[Condition, ...]]] = {}
     for rule in found:
+        if rule.value <= 0:  # chance would tell the members as well
+            continue
         fitted = fit(view, matches(rule.conditions, values), view.chosen)
         score = round(fitted.f1 - COST * (len(rule.conditions) - 1), 9)
         scored.setdefault(to_text(rule.conditions), (score, rule.conditions))
