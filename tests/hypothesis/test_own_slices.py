@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import subprocess
@@ -173,54 +174,56 @@ def test_what_is_no_slicer_is_refused() -> None:
         errata.audit(rows(), methods=[object()])
 
 
-MODULE = '''
-import numpy as np
-from errata.slicers import BaseSlicer
+MODULE = "import numpy as np\nfrom errata.slicers import BaseSlicer\n\n\n" + inspect.getsource(FirstColumn)
 
 
-class Beyond(BaseSlicer):
-    """Rows whose first column is beyond a cut."""
-
-    name = "beyond"
-    needs = frozenset({"representations"})
-
-    def __init__(self, cut: float = 1.0, representation: str | None = None):
-        self.cut = cut
-        self.representation = representation
-
-    def _fit(self, evaluation, train):
-        self.rules_ = ({"kind": "cut", "representation": self.representation_},)
-
-    def membership(self, evaluation):
-        return (np.asarray(self.matrix(evaluation))[:, :1] > self.cut).astype(float)
-'''
-
-
-def test_the_command_tests_slices_hypotheses_and_methods_of_ones_own(tmp_path: Path) -> None:
-    evaluation = rows()
-    columns = {f"metadata:{name}": column for name, column in evaluation.metadata.items()}
-    arrays = {"labels": evaluation.labels, "predictions": evaluation.predictions}
-    np.savez(tmp_path / "in.npz", embedding=evaluation.representations["x"], **arrays, **columns)
+def test_the_command_takes_slices_and_methods_of_ones_own(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2000, 2))
+    age = rng.integers(0, 90, 2000)
+    wrong = rng.random(2000) < np.where((x[:, 0] > 1) | (age < 9), 0.6, 0.05)
+    arrays = {"labels": np.zeros(2000, int), "predictions": wrong.astype(int), "embedding": x, "metadata:age": age}
+    np.savez(tmp_path / "in.npz", **arrays)
+    np.savez(tmp_path / "new.npz", **{**arrays, "embedding": x[::-1] + 0.01}, ids=np.arange(5000, 7000))
     (tmp_path / "my_methods.py").write_text(MODULE)
-    command = [sys.executable, "-m", "errata"]
     environment = {**os.environ, "PYTHONPATH": str(Path(errata.__file__).parents[1])}
 
     def errata_command(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([*command, *words], cwd=tmp_path, env=environment, capture_output=True, text=True)
+        command = [sys.executable, "-m", "errata", *words]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
 
-    options = ("--plugin", "my_methods", "--method", "beyond", "--set", "beyond.cut=0.5")
-    done = errata_command("audit", "in.npz", "-o", "out", "--no-map", *options, "--slice", "kids=age < 9")
+    own = ("--plugin", "my_methods", "--method", "first-column", "--set", "first-column.cut=0.9")
+    done = errata_command("audit", "in.npz", "-o", "out", "--no-map", "--no-self-test", *own, "--slice", "kids=age < 9")
     assert done.returncode == 0, done.stderr
-    assert "s1 kids: confirmed" in done.stdout
-    without = errata_command("apply", "out", "in.npz", "-o", "w.parquet")
+    assert "kids: confirmed" in done.stdout
     facts = json.loads((tmp_path / "out" / "audit.json").read_text())
-    if any(slice_["method"] == "beyond" for slice_ in facts["slices"]):
+    assert {slice_["method"] for slice_ in facts["slices"]} == {"first-column", "own"}
+    for words in (("apply", "out", "in.npz", "-o", "w.parquet"), ("recheck", "out", "new.npz", "new.npz")):
+        without = errata_command(*words)
         assert without.returncode == 2
-        assert "--plugin" in without.stderr
-    assert errata_command("apply", "out", "in.npz", "-o", "v.parquet", "--plugin", "my_methods").returncode == 0
+        assert "`--plugin MODULE`" in without.stderr
+        assert errata_command(*words, "--plugin", "my_methods").returncode == 0
     missing = errata_command("audit", "in.npz", "-o", "no", "--plugin", "not_there")
     assert missing.returncode == 2
     assert "`--plugin not_there` cannot be imported" in missing.stderr
+    assert not (tmp_path / "no").exists()
+
+
+def test_the_command_says_which_slices_are_lists_of_other_rows(tmp_path: Path) -> None:
+    evaluation = rows()
+    audit = errata.audit(evaluation, methods=[], slices={"mine": evaluation.representations["x"][:, 0] > 1.2})
+    folder = errata.save(audit, tmp_path / "audit")
+    np.savez(tmp_path / "new.npz", ids=np.arange(5000, 5010), embedding=np.zeros((10, 3)))
+    done = run("apply", folder, tmp_path / "new.npz", "-o", tmp_path / "w.parquet")
+    assert (done.code, done.err) == (0, "")
+    assert "mine: not placed, since it is a list of other rows" in done.out
+
+
+def test_a_name_of_ones_own_is_not_called_made_by_machine(tmp_path: Path) -> None:
+    audit = errata.audit(rows(), methods=[], slices={"kids": "age < 9"})
+    html = errata.report.to_html(audit)
+    assert "kids" in html
+    assert '<span class="made">made by machine</span>' not in html
 
 
 def test_the_command_counts_hypotheses(tmp_path: Path) -> None:

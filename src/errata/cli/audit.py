@@ -223,6 +223,8 @@ def apply(
         if slice_.id not in weights and slice_.rule.get("scope"):
             missing = " and ".join(f"{key}s" for key in slice_.rule["scope"])
             typer.echo(f"{slice_.id} {slice_.name}: not placed, since these rows have no {missing}")
+        elif slice_.id not in weights and slice_.rule.get("kind") == "ids":
+            typer.echo(f"{slice_.id} {slice_.name}: not placed, since it is a list of other rows")
     typer.echo(str(output))
     finish(shares_gate(saved.slices, shares, len(rows), fail_on), junit, summary)
 

@@ -14,6 +14,7 @@ from ..report.gates import comparison_gate
 from ..report.progress_bars import progress_bar
 from .common import Names, Sets, read_options
 from .gates import Junit, Summary, check_gate, finish
+from .plugins import Plugins, import_methods
 
 
 def compare(
@@ -36,6 +37,7 @@ def compare(
     groups: Annotated[
         str, typer.Option(metavar="COLUMN", help="What rows belong together: auto, a metadata column, or none.")
     ] = "auto",
+    plugin: Plugins = [],
     seed: Annotated[int, typer.Option(help="Seed of the search, never of the split.")] = 0,
     alpha: Annotated[float, typer.Option(help="Chance that any interval misses, on each side.")] = 0.05,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
@@ -53,7 +55,7 @@ def compare(
     options = read_options(methods or workflow.COMPARE_METHODS, sets, representation)
     if methods:
         workflow.check_methods(methods, options, seed, "none")
-    known = None if slices is None else workflow.load(slices)
+    known = None if slices is None else workflow.load(slices, methods=import_methods(plugin))
     before = _read(first, metadata)
     after = _read(second, [])
     with progress_bar() as progress:

@@ -16,6 +16,7 @@ from ..fix import PlanFunction
 from ..report.gates import comparison_gate
 from .common import Dir, Names
 from .gates import Junit, Summary, check_gate, finish
+from .plugins import Plugins, import_methods
 
 Output = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The .parquet to write.")]
 Slices = Annotated[Names, typer.Option("--slice", metavar="ID", help="A slice; repeat. Default: the confirmed ones.")]
@@ -101,6 +102,7 @@ def recheck(
     alpha: Annotated[float, typer.Option(help="Chance that any interval misses, on each side.")] = 0.05,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
     fail_on: Annotated[str | None, typer.Option(metavar="worse", help="Exit 1 if any group of rows got worse.")] = None,
+    plugin: Plugins = [],
     junit: Junit = None,
     summary: Summary = None,
 ) -> None:
@@ -111,7 +113,7 @@ def recheck(
     if output is not None:
         store.check_output(output)
     check_gate(fail_on, ("worse",), junit, summary)
-    audit = workflow.load(folder)
+    audit = workflow.load(folder, methods=import_methods(plugin))
     comparison = fix.recheck(audit, read(before), read(after), slices=slices or None, alpha=alpha)
     text = json.dumps(comparison.to_json(), indent=1)
     if output is not None:

@@ -133,3 +133,16 @@ def format_value(value: float | str) -> str:
     if value == int(value) and abs(value) < LARGEST_WHOLE:
         return str(int(value))
     return repr(value)
+
+
+def present_values(array: Array) -> Array:
+    """(n,) bool: rows that have a value: neither NaN, infinite, no date nor blank text."""
+    kind = array.dtype.kind
+    if kind == "f":
+        return np.isfinite(array)
+    if kind in "mM":
+        return ~np.isnat(array)
+    if kind in "US":
+        blank: Array = (array == array.dtype.type()) | np.char.isspace(array)
+        return ~blank
+    return np.ones(len(array), dtype=bool)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .blocks import Array
+from .columns import present_values
+from .confirm import high_loss
 from .evaluation import Evaluation
 
 FEWEST_VALUES = 20
@@ -34,7 +36,6 @@ LEAST_ALIKE = 0.01  # intraclass correlation
 QUANTITY = 0.3  # of it, between values next to each other: from there on, the column is a quantity
 PERMUTATIONS = 200
 CONFIDENCE_BINS = 10
-LOSS_QUANTILE = 0.9
 
 
 @dataclass(frozen=True)
@@ -78,13 +79,10 @@ def column_codes(values: Array) -> Array | None:
     kind = values.dtype.kind
     if kind not in "iufUS":
         return None
-    missing = np.zeros(len(values), dtype=bool)
-    if kind == "f":
-        missing = ~np.isfinite(values)
-        if (values[~missing] != np.round(values[~missing])).any():
-            return None
+    missing = ~present_values(values)
+    if kind == "f" and (values[~missing] != np.round(values[~missing])).any():
+        return None
     if kind in "US":
-        missing = values == values.dtype.type()
         values = _as_numbers(values, missing)
     codes = np.unique(values, return_inverse=True)[1].ravel().astype(np.int64)
     codes[missing] = int(codes.max()) + 1 + np.arange(missing.sum())
@@ -147,7 +145,7 @@ def _residual(some: Evaluation) -> Array | None:
     if some.errors is not None:
         outcome = some.errors.astype(np.float64)
     elif some.losses is not None:
-        outcome = (some.losses > np.quantile(some.losses, LOSS_QUANTILE)).astype(np.float64)
+        outcome = (some.losses > high_loss(some.losses)).astype(np.float64)
     else:
         return None
     classes = some.labels

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .blocks import Array
+from .columns import present_values
 from .copies import Copies, find_copies, too_large, unite
 from .errors import InputError, unknown
 from .evaluation import Evaluation
@@ -75,10 +76,7 @@ def column_groups(evaluation: Evaluation, column: str) -> Array:
     if column not in evaluation.metadata:
         raise unknown("metadata column", column, evaluation.metadata)
     values = evaluation.metadata[column]
-    if values.dtype.kind == "f":
-        missing = ~np.isfinite(values)
-    else:
-        missing = values == values.dtype.type() if values.dtype.kind in "US" else np.zeros(len(values), dtype=bool)
+    missing = ~present_values(values)
     if missing.all():
         raise InputError(f"the column `{column}` has no values; name another one in `groups`")
     if not missing.any():

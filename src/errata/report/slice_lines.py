@@ -51,7 +51,8 @@ def slice_line(view: View, slice_: Slice, standings: Mapping[str, Any]) -> dict[
         "strip_label": _strip_label(members),
         **_measured(view, slice_, outcome),
     }
-    return {**line, **_apply_standing(standings.get(slice_.id))}
+    given = "name" in slice_.rule  # by whoever asked for the slice
+    return {**line, "renamed": given, **_apply_standing(standings.get(slice_.id))}
 
 
 def title_of(slice_: Slice, standings: Mapping[str, Any]) -> str:
@@ -144,8 +145,8 @@ def _strip_label(strip: list[dict[str, Any]]) -> str:
 def _apply_standing(standing: Mapping[str, Any] | None) -> dict[str, Any]:
     """A person's name goes before the machine's."""
     if standing is None:
-        return {"standing": None, "renamed": False}
+        return {"standing": None}
     if not standing["name"]:
-        return {"standing": standing, "renamed": False}
+        return {"standing": standing}
     # What was measured of the machine's name says nothing of a person's.
     return {"standing": standing, "renamed": True, "name": standing["name"], "name_score": "", "name_doubts": ""}

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..blocks import Array
-from ..columns import as_text, format_value, type_column
+from ..columns import as_text, format_value, present_values, type_column
 from ..errors import InputError
 from ..evaluation import Evaluation
 
@@ -172,49 +172,34 @@ class Condition:
 
     def to_pandas(self) -> str:
         """A condition for `DataFrame.query`."""
-        name = _pandas_name(self.column)
-        missing = f"{name}.isna()"
-        present = f"{name}.notna()"
-        if self._of_text:
-            missing = f"{missing} or {name} == ''"
-            present = f"{present} and {name} != ''"
-        if self.on_missing:
-            return present if self.negated else missing
-        if self.values is None:
-            main = " and ".join(f"{name} {op} {_pandas_value(bound)}" for op, bound in self._bounds)
-        else:
-            values = ", ".join(map(_pandas_value, self.values))
-            main = f"{name} in [{values}]" if len(self.values) > 1 else f"{name} == {values}"
-        if self.negated:
-            main = f"not ({main}) and {present}"
-        elif self._below_text:
-            main = f"{main} and {name} != ''"
-        if not self.missing:
-            return main
-        return f"({main}) or {missing}"
+        return self._written(PANDAS)
 
     def to_sql(self) -> str:
         """A condition of standard SQL, for a WHERE clause."""
-        name = '"' + self.column.replace('"', '""') + '"'
-        missing = f"{name} IS NULL"
-        present = f"{name} IS NOT NULL"
+        return self._written(SQL)
+
+    def _written(self, words: Dialect) -> str:
+        name = words.name(self.column)
+        missing = words.missing.format(name)
+        present = words.present.format(name)
         if self._of_text:
-            missing = f"{missing} OR {name} = ''"
-            present = f"{present} AND {name} <> ''"
+            missing = f"{missing} {words.either} {name} {words.equal} ''"
+            present = f"{present} {words.both} {name} {words.unequal} ''"
         if self.on_missing:
             return present if self.negated else missing
         if self.values is None:
-            main = " AND ".join(f"{name} {op} {_sql_value(bound)}" for op, bound in self._bounds)
+            main = f" {words.both} ".join(f"{name} {op} {words.value(bound)}" for op, bound in self._bounds)
+        elif len(self.values) == 1:
+            main = f"{name} {words.equal} {words.value(self.values[0])}"
         else:
-            values = ", ".join(map(_sql_value, self.values))
-            main = f"{name} IN ({values})" if len(self.values) > 1 else f"{name} = {values}"
+            main = words.among.format(name, ", ".join(map(words.value, self.values)))
         if self.negated:
-            main = f"NOT ({main}) AND {present}"
+            main = f"{words.neither} ({main}) {words.both} {present}"
         elif self._below_text:
-            main = f"{main} AND {name} <> ''"
+            main = f"{main} {words.both} {name} {words.unequal} ''"
         if not self.missing:
             return main
-        return f"({main}) OR {missing}"
+        return f"({main}) {words.either} {missing}"
 
 
 def from_json(value: Mapping[str, Any]) -> Condition:
@@ -260,19 +245,6 @@ def to_pandas(conditions: Sequence[Condition]) -> str:
 def to_sql(conditions: Sequence[Condition]) -> str:
     """A conjunction for the WHERE clause of a SQL query."""
     return " AND ".join(_factor(condition.to_sql(), condition, conditions) for condition in conditions)
-
-
-def present_values(array: Array) -> Array:
-    """(n,) bool: rows that have a value: neither NaN, infinite, no date nor blank text."""
-    kind = array.dtype.kind
-    if kind == "f":
-        return np.isfinite(array)
-    if kind in "mM":
-        return ~np.isnat(array)
-    if kind in "US":
-        blank: Array = (array == array.dtype.type()) | np.char.isspace(array)
-        return ~blank
-    return np.ones(len(array), dtype=bool)
 
 
 def _factor(written: str, condition: Condition, conditions: Sequence[Condition]) -> str:
@@ -346,3 +318,27 @@ def _python_number(value: float | bool) -> str:
     if isinstance(value, bool):
         return str(value)
     return format_value(float(value))
+
+
+def _sql_name(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a language writes conditions: names and values, and its words for what they are joined by."""
+
+    name: Callable[[str], str]
+    value: Callable[[Any], str]
+    missing: str
+    present: str
+    among: str
+    equal: str
+    unequal: str
+    both: str
+    either: str
+    neither: str
+
+
+PANDAS = Dialect(_pandas_name, _pandas_value, "{}.isna()", "{}.notna()", "{} in [{}]", "==", "!=", "and", "or", "not")
+SQL = Dialect(_sql_name, _sql_value, "{} IS NULL", "{} IS NOT NULL", "{} IN ({})", "=", "<>", "AND", "OR", "NOT")

@@ -14,8 +14,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from ..blocks import Array
-from ..columns import as_text, type_column
-from .conditions import Condition, Value, present_values
+from ..columns import as_text, present_values, type_column
+from .conditions import Condition, Value
 
 FINE = 254  # bins of a column at most; with that of missing values they fit into a byte
 DISTINCT = 0.5  # share of rows with a text of their own from which a column is taken for an identifier
