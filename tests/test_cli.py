@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -20,6 +21,7 @@ import pytest
 import errata
 from errata.bench.recipes import RECIPES
 from errata.cli import demo
+from errata.cli.common import plain_warnings
 from errata.report import progress_bars as bars_module
 from support.command import Done
 from support.command import run as run_command
@@ -580,3 +582,10 @@ def test_metrics_by_group(tmp_path: Path, run: Run) -> None:
     done = run("by", tmp_path / "x.csv", "--column", "seit")
     assert (done.code, done.out) == (2, "")
     assert "did you mean `site`" in done.err
+
+
+def test_a_file_that_is_not_closed_is_no_news_to_the_user(capsys: pytest.CaptureFixture[str]) -> None:
+    with plain_warnings():
+        warnings.warn("unclosed file", ResourceWarning, stacklevel=1)
+        warnings.warn("the file has no ids", UserWarning, stacklevel=1)
+    assert capsys.readouterr().err == "Warning: the file has no ids\n"

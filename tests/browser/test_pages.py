@@ -340,6 +340,17 @@ def test_in_or_out_by_keyboard_and_no_label_is_shown(open_page: Open, home: tupl
     assert [one.answer for one in home[1].answers("s1", "Ada", "member")] == ["in", "out"]
 
 
+def test_nobody_is_named_over_rows_that_are_still_on_their_way(open_page: Open, home: tuple[str, Records]) -> None:
+    """A key would be lost, or answer for somebody else's rows."""
+    page = open_page(home[0] + "/annotate/s1")
+    name_oneself(page, "Ada")
+    page.route("**/api/queues/**", lambda route: None)
+    page.locator("#person").fill("Bob")
+    page.locator("#person").press("Tab")
+    expect(page.locator(".who")).to_have_text("")
+    expect(page.locator("[data-answer]").first).to_be_disabled()
+
+
 def test_an_answer_is_not_called_saved_before_it_is(open_page: Open, home: tuple[str, Records]) -> None:
     """The server is away: the answer waits in the tab, and goes when it is back."""
     page = open_page(home[0] + "/annotate/s1")

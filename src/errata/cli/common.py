@@ -64,6 +64,7 @@ def plain_warnings() -> Iterator[None]:
     """Print what reading a file warns of as one line each on stderr, without the place in the code."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", ResourceWarning)  # about our code, not about the file
         yield
     for warning in caught:
         typer.echo(f"Warning: {warning.message}", err=True)

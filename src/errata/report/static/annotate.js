@@ -18,7 +18,7 @@ async function fetchQueue() {
 async function load() {
   const now = state.load = Symbol();
   Object.assign(state, { items: [], at: 0, entries: [] });
-  show(); find(".count").textContent = ""; find(".empty").textContent = "Loading."; find("[data-next]")?.setAttribute("hidden", "");
+  show(); find(".count").textContent = ""; find(".who").textContent = ""; find(".empty").textContent = "Loading."; find("[data-next]")?.setAttribute("hidden", "");
   let queue;
   try {
     queue = await fetchQueue();
