@@ -1,6 +1,6 @@
 """Does an audit stay silent where there is nothing to find, and speak where there is?
 
-    python benchmarks/null.py [--copies] [--seeds 200] [--n 2000] [--jobs 2] [--method NAME ...]
+    python benchmarks/null.py [--copies | --default] [--seeds 200] [--n 2000] [--jobs 2] [--method NAME ...]
 
 1. Every registered method alone on the `random` world: audits with any confirmed slice.
 2. All four worlds with spotlight and gmm: any confirmed (bounded on `random` only: elsewhere it is true), and any
@@ -9,6 +9,7 @@
 4. 5,000 rows with 5% planted 40 points worse, a fifth of the seeds: found means half of a confirmed slice is planted.
 5. With --copies, instead: default audits of random errors in rows that stand five times (exactly, or with noise), and
    of patients, with and without a column that says whose rows they are (without one, nothing is bounded).
+6. With --default, instead: default audits of the four worlds, which have columns too, and of a planted group.
 
 Exits 1 where a bound is broken.
 """
@@ -80,11 +81,25 @@ def copied_lines(pool, seeds: int, n: int) -> Iterable[BoundedShare]:
         yield BoundedShare(f"patients, {what}: any confirmed", sum(r.confirmed for r in results), seeds, bound)
 
 
+def default_lines(pool, seeds: int, n: int) -> Iterable[BoundedShare]:
+    """The default audit, by embedding and columns; seeds that no constant was chosen on."""
+    which = range(9000, 9000 + seeds)
+    most = largest_share(seeds)
+    for kind in WORLDS:
+        results = pool.map(partial(audit_null_world, kind, n, None), which, chunksize=1)
+        bound = most if kind == "random" else None
+        yield BoundedShare(f"{kind}: any confirmed", sum(r.confirmed for r in results), seeds, bound)
+        yield BoundedShare(f"{kind}: beyond both", sum(r.beyond_both for r in results), seeds, most)
+    found = sum(pool.map(partial(finds_planted, 5000, 0.05, 0.40, methods=None), which, chunksize=1))
+    yield BoundedShare("planted, 5,000 rows, 5%, 40 points: found", found, seeds)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--n", type=int, default=2000, help="rows of a null world")
     parser.add_argument("--copies", action="store_true", help="copies and patients instead")
+    parser.add_argument("--default", action="store_true", help="default audits instead")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--method", action="append", help="instead of every registered method")
     given = parser.parse_args()
@@ -94,6 +109,8 @@ def main() -> int:
         wanted = lines(pool, given.seeds, given.n, given.method or sorted(registry()))
         if given.copies:
             wanted = copied_lines(pool, given.seeds, given.n)
+        if given.default:
+            wanted = default_lines(pool, given.seeds, given.n)
         for line in wanted:
             print(line, flush=True)
             broken += line.broken

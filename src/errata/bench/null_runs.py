@@ -55,10 +55,10 @@ class BoundedShare:
         return f"{self.what:58} {self.times:4}/{self.audits:<4} {rate} {interval:14} {' '.join(bounds):9} {verdict}"
 
 
-def audit_null_world(kind: str, n: int, methods: tuple[str, ...], seed: int) -> NullOutcome:
-    """What methods find in a world without a slice of its own."""
+def audit_null_world(kind: str, n: int, methods: tuple[str, ...] | None, seed: int) -> NullOutcome:
+    """What methods, or those of a default audit, find in a world without a slice of its own."""
     rows = world(kind, n, seed)
-    if any(method.startswith("infembed") for method in methods):
+    if methods and any(method.startswith("infembed") for method in methods):
         rows = with_logits(rows)
     result = audit(rows, methods=methods, seed=seed)
     return _outcome(result)
@@ -79,10 +79,10 @@ def audit_patients_world(n: int, column: bool, seed: int) -> NullOutcome:
     return _outcome(audit(patients_world(n, 20, seed, column), seed=seed))
 
 
-def finds_planted(n: int, share: float, gap: float, seed: int) -> bool:
-    """Whether a slice is confirmed of which at least half was planted."""
+def finds_planted(n: int, share: float, gap: float, seed: int, methods: tuple[str, ...] | None = SEARCHERS) -> bool:
+    """Whether a slice is confirmed of which at least half was planted. methods: None for those of a default audit."""
     evaluation, bad = planted_world(n, share, gap, seed)
-    result = audit(evaluation, methods=SEARCHERS, seed=seed)
+    result = audit(evaluation, methods=methods, seed=seed)
     return any(bad[slice_.members].mean() >= 0.5 for slice_ in result.confirmed)
 
 
