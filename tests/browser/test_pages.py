@@ -252,6 +252,29 @@ def test_a_guess_right_and_with_a_mistake(
     assert page.locator(".hyp .answer:visible").inner_text().count("hypotheses tested here") == 1
 
 
+@pytest.mark.parametrize("where", ["served", "saved"])
+def test_words_say_where_they_were_looked_for(
+    open_page: Open, home: tuple[str, Records], report: str, where: str
+) -> None:
+    page = open_page(home[0] + "/slice/s1" if where == "served" else report + "#slice/s1")
+    box = page.locator(".hyp input:visible")
+    box.fill("zebra crossing")
+    box.press("Enter")
+    said = page.locator(".hyp .said:visible")
+    expect(said).to_contain_text("Words were looked for in ")
+    expect(said).to_contain_text("“light”")
+    expect(said).to_contain_text("to find them in images takes a text encoder.")
+
+
+def test_words_in_a_saved_page_of_texts_are_refused_with_the_reason(open_page: Open, text_report: str) -> None:
+    page = open_page(text_report + "#slice/s1")
+    box = page.locator(".hyp input:visible")
+    box.fill("film")
+    box.press("Enter")
+    expect(page.locator(".hyp .said:visible")).to_contain_text("This page does not hold the texts of the rows")
+    expect(page.locator(".hyp .answer:visible")).to_have_attribute("data-bad", "")
+
+
 def test_a_mistake_in_a_guess_is_told_by_the_server(open_page: Open, home: tuple[str, Records]) -> None:
     page = open_page(home[0] + "/slice/s1")
     box = page.locator(".hyp input")

@@ -138,9 +138,13 @@ def test_a_hypothesis_may_be_a_text_or_rows() -> None:
 def test_words_say_where_they_were_looked_for() -> None:
     images = errata.inputs.ImageArrays(np.zeros((2000, 2, 2), np.uint8))
     audit = errata.audit(rows(media=images), methods=["gmm"])
-    assert "looked for in the text of “site”" in errata.test(audit, "blond hair").sentence
+    said = errata.test(audit, "blond hair").sentence
+    assert said.endswith("Words were looked for in “site”; to find them in images takes a text encoder.")
+    bare = errata.Evaluation(losses=np.zeros(2000), media=images)
+    with pytest.raises(errata.ErrataError, match="to find words in images takes a text encoder"):
+        errata.hypothesis.parse("blond hair", bare).mask(bare)
     without = errata.audit(rows(), methods=["gmm"])
-    assert "encoder" not in errata.test(without, "blond hair").sentence
+    assert errata.test(without, "blond hair").sentence.endswith("Words were looked for in “site”.")
 
 
 def test_a_slicer_of_ones_own_is_a_method(tmp_path: Path) -> None:

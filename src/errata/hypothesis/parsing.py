@@ -37,7 +37,7 @@ class WordQuery:
             return np.array([self._words_in(evaluation.media.text(i) or "") for i in range(len(evaluation))])
         columns = text_columns(evaluation)
         if not columns:
-            raise InputError("No row has text to find words in. Write a condition, such as “column = value”.")
+            raise InputError(f"{_no_text(evaluation)} Write a condition, such as “column = value”.")
         matches = np.zeros((len(evaluation), len(self.words)), dtype=bool)
         for column in columns:
             distinct, position = np.unique(column.values, return_inverse=True)
@@ -153,6 +153,12 @@ def read_hypothesis(hypothesis: str | Array, evaluation: Evaluation) -> ParsedHy
             f"got shape {inside.shape} of {inside.dtype}"
         )
     return ParsedHypothesis(f"{int(inside.sum()):,} rows of one’s own", ListedRows(inside))
+
+
+def _no_text(evaluation: Evaluation) -> str:
+    if evaluation.media is not None and evaluation.media.kind == "image":
+        return "No column holds text to find words in, and to find words in images takes a text encoder."
+    return "No row has text to find words in."
 
 
 def text_columns(evaluation: Evaluation) -> list[TypedColumn]:

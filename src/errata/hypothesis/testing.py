@@ -248,7 +248,7 @@ def run_test(
     )
     if result.n == 0:
         parts = () if nearest is not None else _parts(condition, split)
-        sentence = _none_matches(condition.text, parts) + _looked_in(condition, split.evaluation, search)
+        sentence = _none_matches(condition.text, parts) + _looked_in(condition, split.evaluation, search, parts)
         return replace(result, parts=parts, sentence=sentence)
     if condition.reads_outcome:
         return replace(result, verdict="not confirmed", reason=UNCONFIRMABLE, sentence=READS_OUTCOME)
@@ -415,13 +415,19 @@ def _none_matches(text: str, parts: tuple[HypothesisPart, ...]) -> str:
     return f"{sentence} Alone, {alone}."
 
 
-def _looked_in(condition: ParsedHypothesis, evaluation: Evaluation, search: Search | None) -> str:
-    """Where words were looked for, which is not in images: that takes a text encoder."""
-    has_images = evaluation.media is not None and evaluation.media.kind == "image"
-    if search is not None or not has_images or not isinstance(condition.meaning, WordQuery):
+def _looked_in(
+    condition: ParsedHypothesis, evaluation: Evaluation, search: Search | None, parts: tuple[HypothesisPart, ...]
+) -> str:
+    """Where words were looked for, where that is not plain: in columns, and never in images."""
+    kind = None if evaluation.media is None else evaluation.media.kind
+    if search is not None or kind == "text" or not isinstance(condition.meaning, WordQuery):
         return ""
-    names = quoted_list([column.name for column in text_columns(evaluation)])
-    return f" Words were looked for in the text of {names}; to search images by words, give a text encoder."
+    sentence = f" Words were looked for in {quoted_list([column.name for column in text_columns(evaluation)])}"
+    if kind == "image":
+        return f"{sentence}; to find them in images takes a text encoder."
+    if any(part.nearest is not None for part in parts):
+        return ""
+    return f"{sentence}."
 
 
 def _sentence(result: HypothesisResult) -> str:

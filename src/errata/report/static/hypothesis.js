@@ -5,7 +5,8 @@ const outcomes = heldOut ? Uint8Array.from(atob(heldOut.wrong), (c) => c.charCod
 const testedTexts = new Map(); // slice -> texts: each hypothesis on the same rows widens the interval of the next
 
 function testHere(slice, text) {
-  const mask = parse(text, heldOut.columns).mask();
+  const parsed = parse(text, heldOut.columns, heldOut.media);
+  const mask = parsed.mask();
   const texts = testedTexts.get(slice) ?? new Set();
   texts.add(text.trim()); testedTexts.set(slice, texts);
   const count = { n: 0, errors: 0, rest_n: 0, rest_errors: 0 };
@@ -13,14 +14,15 @@ function testHere(slice, text) {
     const wrong = outcomes[i] === 1 ? 1 : 0;
     if (inside) { count.n += 1; count.errors += wrong; } else { count.rest_n += 1; count.rest_errors += wrong; }
   });
-  return { ...count, hypotheses: texts.size };
+  const looked = parsed.condition ? "" : ` ${lookedIn(parsed.columns, heldOut.media)}`;
+  return { ...count, hypotheses: texts.size, looked };
 }
 
 const formatPercent = (k, n) => `${(100 * k / n).toFixed(1)}%`;
 const formatCount = (n) => n.toLocaleString("en");
 
-function writeSentence({ n, errors, rest_n, rest_errors, interval }) {
-  if (n === 0) return "No held-out row matches.";
+function writeSentence({ n, errors, rest_n, rest_errors, interval, looked = "" }) {
+  if (n === 0) return `No held-out row matches.${looked}`;
   if (n < 20) return `${formatCount(n)} held-out ${n === 1 ? "row matches" : "rows match"}. ${errors} of ${n} are wrong; at least 20 are needed.`;
   const [low, high] = interval;
   const rest = rest_n ? `, against ${formatPercent(rest_errors, rest_n)} of the other held-out rows` : "";

@@ -25,8 +25,11 @@ const ORDER = new Map([
 /** A mistake of the writer's, in one sentence. */
 export class HypothesisError extends Error {}
 
-/** The rows that a text means: {condition: true, or false for words; columns: names it reads; mask(): booleans}. */
-export function parse(text, columns) {
+/**
+ * The rows that a text means: {condition: true, or false for words; columns: names it reads, or looks for words in;
+ * mask(): booleans}. media: "text" or "image" where rows have such; words in them cannot be found here.
+ */
+export function parse(text, columns, media = null) {
   const written = text.trim();
   if (written.length > LONGEST) {
     fail(`The hypothesis has ${grouped(written.length)} characters; at most ${grouped(LONGEST)} are read.`);
@@ -40,7 +43,8 @@ export function parse(text, columns) {
   }
   const words = [...new Set(wordsOf(written))];
   if (!words.length) fail("Nothing to test. Write words, or a condition, such as “column = value”.");
-  return { condition: false, columns: [], mask: () => matchWords(words, table) };
+  const searched = wordColumns(table, media);
+  return { condition: false, columns: searched.map((column) => column.name), mask: () => matchWords(words, searched) };
 }
 
 /** The usual interval of a single rate, for drawing. Never for a verdict. */
@@ -61,13 +65,26 @@ function wordsOf(text) {
   return text.toLowerCase().match(WORD) ?? [];
 }
 
-function matchWords(words, table) {
+function wordColumns(table, media) {
+  const cure = "Write a condition, such as “column = value”.";
+  if (media === "text") fail(`This page does not hold the texts of the rows, so words cannot be found in them; “errata serve” can. ${cure}`);
   const columns = [...table.values()].filter((column) => column.kind === "text" && !OWN.includes(column.name));
-  if (!columns.length) fail("No row has text to find words in. Write a condition, such as “column = value”.");
+  if (columns.length) return columns;
+  if (media === "image") fail(`No column holds text to find words in, and to find words in images takes a text encoder. ${cure}`);
+  return fail(`No row has text to find words in. ${cure}`);
+}
+
+function matchWords(words, columns) {
   return columns[0].values.map((_, i) => {
     const held = new Set(columns.flatMap((column) => wordsOf(column.values[i] ?? "")));
     return words.every((word) => held.has(word));
   });
+}
+
+/** Where words were looked for, as a sentence. */
+export function lookedIn(names, media) {
+  const images = media === "image" ? "; to find them in images takes a text encoder" : "";
+  return `Words were looked for in ${listed(names)}${images}.`;
 }
 
 // --- columns and values
