@@ -256,16 +256,27 @@ class Evaluation:
         index = np.asarray(index)
         if index.dtype == bool:
             index = np.flatnonzero(index)
-        selected: dict[str, Any] = {}
+        changes = self._columns_at(index)
+        changes["representations"] = {name: take(array, index) for name, array in self.representations.items()}
+        if self.media is not None:
+            changes["media"] = self.media.rows(index)
+        return self._unchecked(changes)
+
+    def span(self, rows: slice) -> Evaluation:
+        """Consecutive rows without their media: views, not copies. Nothing is checked again."""
+        changes = self._columns_at(rows)
+        changes["representations"] = {name: array[rows] for name, array in self.representations.items()}
+        return self._unchecked({**changes, "media": None})
+
+    def _columns_at(self, index: Array | slice) -> dict[str, Any]:
+        """Outcomes, ids, groups and metadata of some rows."""
+        columns: dict[str, Any] = {}
         for name in ("losses", "labels", "probs", "predictions", "ids", "groups"):
             array = getattr(self, name)
             if array is not None:
-                selected[name] = array[index]
-        selected["representations"] = {name: take(array, index) for name, array in self.representations.items()}
-        selected["metadata"] = {name: array[index] for name, array in self.metadata.items()}
-        if self.media is not None:
-            selected["media"] = self.media.rows(index)
-        return self._unchecked(selected)
+                columns[name] = array[index]
+        columns["metadata"] = {name: array[index] for name, array in self.metadata.items()}
+        return columns
 
     def without_outcomes(self) -> Evaluation:
         """The same rows, of which representations and ids alone are known."""

@@ -14,6 +14,7 @@ import numpy as np
 from ..core import Array, Evaluation, InputError, Progress, State, silent
 from ..core.errors import unknown
 from ..core.membership import thresholds
+from ..engine import Engine, Local
 from .options import (
     SEED,
     Interval,
@@ -101,6 +102,8 @@ class BaseSlicer:
         Names of the arrays that `_fit` sets and `membership` reads.
     report_progress
         Called with the method's name and the share of `fit` that is done; set by whoever shows it.
+    engine
+        Who runs passes over many rows; set by whoever chooses one.
     representation_
         The representation that the slicer was fitted on.
     unlabelled_rows
@@ -120,6 +123,7 @@ class BaseSlicer:
     fitted_arrays: ClassVar[tuple[str, ...]] = ()
 
     report_progress: Progress = staticmethod(silent)
+    engine: Engine = Local()
     representation_: str | None = None
     unlabelled_rows: Evaluation | None = None
     thresholds_: Array

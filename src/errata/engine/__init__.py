@@ -1,0 +1,36 @@
+"""Work over many rows: cut into parts, done where the parts are, put together in their order.
+
+One interface, three engines: this process, one GPU, a Ray cluster. A method says what one part of the rows gives
+(`statistics`) and what follows from the total (`update`); who runs the parts, and where, is no concern of it.
+"""
+
+from __future__ import annotations
+
+from ..core.errors import unknown
+from .contract import Engine, HeldRows
+from .local import Local
+from .memory import DEFAULT_MEMORY, read_memory
+from .parts import cut, parts_of
+
+__all__ = ["DEFAULT_MEMORY", "ENGINES", "Engine", "HeldRows", "Local", "cut", "open_engine", "parts_of", "read_memory"]
+
+ENGINES = ("local", "cuda", "ray")
+
+
+def open_engine(engine: str | Engine = "local", memory: int | str | None = None) -> Engine:
+    """The engine of a name, or the engine itself.
+
+    Parameters
+    ----------
+    engine : str or Engine
+        `local`, this process; `cuda`, one GPU; `ray`, a Ray cluster on this machine, or `ray://HOST:PORT`, another one.
+    memory : int or str, optional
+        What arrays with a value for every row may take: bytes, or a text such as "2GB". Larger ones go to disk.
+    """
+    if not isinstance(engine, str):
+        return engine
+    bytes_ = read_memory(memory)
+    name = engine.partition(":")[0]
+    if name == "local":
+        return Local(bytes_)
+    raise unknown("engine", engine, ENGINES)

@@ -1,0 +1,61 @@
+"""What an engine can do: run a function on parts of rows, or on tasks of their own, and give the results in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol, Self, TypeVar
+
+import numpy as np
+
+from ..core import Array
+
+T = TypeVar("T")
+Totals = tuple[Any, ...]  # of arrays and numbers that are added
+
+
+class HeldRows(Protocol):
+    """Columns of rows that an engine holds where it works on them."""
+
+    parts: tuple[slice, ...]
+
+    def each(self, function: Callable[..., T], *shared: Any) -> Iterator[tuple[slice, T]]:
+        """(rows, function(*columns of these rows, *shared)) for each part, in the order of rows."""
+        ...
+
+    def total(self, statistics: Callable[..., Totals], *shared: Any) -> Totals:
+        """The sum over all parts of what `statistics(*columns, *shared)` gives, added in the order of rows."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+
+class Engine(Protocol):
+    """Who does the work. The result does not depend on it, to rounding.
+
+    Functions that are handed over are defined at the top of a module and change nothing: an engine may run them in
+    another process, and once more where a process died.
+    """
+
+    name: str
+    memory: int  # bytes that arrays with a value for every row may take; larger ones are on disk
+
+    def hold(self, *columns: Any) -> HeldRows:
+        """Rows to work on more than once: arrays of one length, or evaluations. To be used in a `with` block."""
+        ...
+
+    def each(self, function: Callable[..., T], items: Iterable[Any], *shared: Any) -> Iterator[T]:
+        """function(item, *shared) for each item, in their order."""
+        ...
+
+    def empty(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
+        """A new array to fill, column by column in memory or, where it is large, in a file without a name."""
+        ...
+
+
+def add(totals: Totals | None, more: Totals) -> Totals:
+    """The totals of two sets of rows as one."""
+    if totals is None:
+        return more
+    return tuple(a + b for a, b in zip(totals, more, strict=True))
