@@ -70,11 +70,12 @@ def hypothesis_data(audit: Audit) -> dict[str, Any] | None:
     held_out = np.flatnonzero(~audit.discover)
     rows = audit.evaluation.rows(held_out)
     media = audit.evaluation.media
+    kind = None if media is None else media.kind
     data = {
         "columns": to_columns(rows),
         "wrong": _base64(outcomes(audit)[held_out]),
         "n": len(held_out),
-        "media": None if media is None else media.kind,  # where words would be looked for with a server
+        "media": kind,  # where words would be looked for with a server
     }
     return data if len(json.dumps(data)) <= MOST_BYTES else None
 
