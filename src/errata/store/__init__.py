@@ -1,7 +1,8 @@
 """Audits and plans as plain files: JSON, parquet, safetensors. Never pickle."""
 
 from .atomic import atomic_file, atomic_folder, check_output, check_parquet_output, check_replaceable
-from .audits import earlier_looks, load, membership_table, save
+from .audits import load, membership_table, save
+from .looks import earlier_looks
 from .plans import load_plan, save_plan
 
 __all__ = [

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +27,6 @@ from ..core import (
     State,
 )
 from ..core.audit import SCHEMA, Mistake
-from ..core.looks import EarlierLook
 from . import arrays, evaluations
 from .atomic import atomic_folder, check_output
 
@@ -120,12 +117,12 @@ def load(
         Reads the file that an audit saved with a reference refers to.
     """
     folder = Path(folder)
-    facts = _facts(folder)
+    facts = read_facts(folder)
     try:
         return _load(folder, facts, restore, restore_explanation, read)
     except ErrataError:
         raise
-    except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+    except Exception as error:  # of bytes that nobody wrote as an audit, readers raise almost anything
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise InputError(f"`{folder}` is damaged ({type(error).__name__}: {reason}); run the audit again") from error
 
@@ -158,18 +155,24 @@ def _load(
     )
 
 
-def _facts(folder: Path) -> dict[str, Any]:
+def read_facts(folder: Path) -> dict[str, Any]:
+    """What audit.json says, as JSON; an InputError where it cannot be read, whatever lies there."""
     path = folder / "audit.json"
-    if not path.is_file():
-        raise InputError(f"`{folder}` is not an audit: it has no audit.json; give the folder that `errata audit` wrote")
+    facts: Any = None
     try:
-        facts: dict[str, Any] = json.loads(path.read_text())
-    except ValueError as error:
+        is_file = path.is_file()  # a pipe would be waited for
+        if is_file:
+            facts = json.loads(path.read_text())
+    except OSError as error:
+        raise InputError(f"`{path}` cannot be read ({error.strerror or error}); give another folder") from error
+    except (ValueError, RecursionError) as error:
         raise InputError(f"`{path}` is damaged ({error}); run the audit again") from error
+    if not is_file:
+        raise InputError(f"`{folder}` is not an audit: it has no audit.json; give the folder that `errata audit` wrote")
     schema = facts.get("schema") if isinstance(facts, dict) else None
     if schema != SCHEMA:
         raise InputError(f"`{path}` has the schema {schema!r}; this version reads {SCHEMA!r}; run the audit again")
-    return facts
+    return dict(facts)
 
 
 def _state(path: Path) -> State:
@@ -213,30 +216,3 @@ def _tuples(facts: dict[str, Any]) -> dict[str, Any]:
 def _overall(facts: dict[str, Any]) -> tuple[tuple[str, Overall], ...]:
     tasks = facts["tasks"] or [{"task": "", **facts["overall"]}]
     return tuple((task.pop("task"), Overall(**_tuples(task))) for task in map(dict, tasks))
-
-
-def earlier_looks(fingerprint: str, folders: Iterable[Path], beside: Path) -> list[EarlierLook]:
-    """Looks that saved audits took at the same rows and outcomes.
-
-    Parameters
-    ----------
-    fingerprint : str
-        Of the evaluation.
-    folders : iterable of path
-        Audits that the user names: an InputError where one cannot be read.
-    beside : path
-        The new audit's folder: what lies beside it is looked at too.
-    """
-    audits = {path: _facts(path) for path in {Path(folder).resolve() for folder in folders}}
-    parent = beside.absolute().parent
-    if parent.is_dir() and os.access(parent, os.R_OK):
-        for path in sorted(parent.iterdir()):
-            with suppress(InputError):  # a folder that is no readable audit was no look at the rows
-                audits.setdefault(path.resolve(), _facts(path))
-    return [
-        # Audits of versions up to 0.3 do not say which look they were: each counts.
-        EarlierLook(facts["settings"].get("look", str(path)), facts["settings"].get("run", 1))
-        for path, facts in audits.items()
-        # An audit of a metric may be of some of the rows, and says which evaluation they were of.
-        if fingerprint in (facts.get("fingerprint"), facts["settings"].get("rows_of"))
-    ]
