@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -339,6 +342,7 @@ import errata
 from errata import store
 from errata.store import arrays, atomic, audits
 
+atomic.ABANDONED = -1  # what one death left, the next writer cleans at once
 source, target = sys.argv[1], pathlib.Path(sys.argv[2])
 deaths, shares = json.loads(sys.argv[3]), json.loads(sys.argv[4])
 audit = errata.load(source)
@@ -406,7 +410,7 @@ def killed(source: Path, target: Path, deaths: list[Any], shares: list[float]) -
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_killed_at_any_call_it_leaves_no_folder(saved: Any, tmp_path: Path) -> None:
+def test_killed_at_any_call_it_leaves_no_folder(saved: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     audit, folder = saved("plain")
     target = tmp_path / "parent" / "audit"
     after = killed(folder, target, list(DEATHS.values()), [])
@@ -416,12 +420,13 @@ def test_killed_at_any_call_it_leaves_no_folder(saved: Any, tmp_path: Path) -> N
         assert "audit" not in seen["left"], name
         assert len(seen["left"]) == 1, name  # what the one before left is gone, its own is there
         assert seen["left"][0].startswith(".audit.partial-")
+    monkeypatch.setattr(atomic, "ABANDONED", -1)
     store.save(audit, target)
     assert [path.name for path in target.parent.iterdir()] == ["audit"]
     assert len(errata.load(target).slices) == len(audit.slices)
 
 
-def test_killed_at_any_moment_it_leaves_no_folder(saved: Any, tmp_path: Path) -> None:
+def test_killed_at_any_moment_it_leaves_no_folder(saved: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     audit, folder = saved("plain")
     target = tmp_path / "parent" / "audit"
     rng = np.random.default_rng()
@@ -435,6 +440,7 @@ def test_killed_at_any_moment_it_leaves_no_folder(saved: Any, tmp_path: Path) ->
             assert seen["code"] == -9, share
     in_the_middle = [seen for seen in after if any(".audit.partial-" in name for name in seen["left"])]
     assert len(in_the_middle) >= 6  # else nothing was tried
+    monkeypatch.setattr(atomic, "ABANDONED", -1)
     store.save(audit, target)
     left = {path.name.partition("-whole")[0] for path in target.parent.iterdir()}
     assert left == {"audit"}
@@ -478,27 +484,124 @@ def test_parents_that_hold_something_else_stay(saved: Any, tmp_path: Path, monke
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["mine.txt"]
 
 
+DAY = 24 * 3600
+
+
+def _leftover(folder: Path, age: float, *, lock: bool = True) -> Path:
+    """What a writer that was killed leaves."""
+    folder.mkdir()
+    (folder / "half.json").touch()
+    if lock:
+        (folder / atomic.LOCK).touch()
+    for path in (*folder.iterdir(), folder):
+        os.utime(path, (time.time() - age, time.time() - age))
+    return folder
+
+
 def test_what_others_write_or_wrote_stays(saved: Any, tmp_path: Path) -> None:
-    """Only a dead process's leftovers of this same name go; ours from an earlier life, too."""
+    """Only what is old and nobody holds goes, and only of this same name; a process number says nothing."""
     audit, _ = saved("plain")
-    dead = subprocess.Popen(["true"])
-    dead.wait()
-    keep = [f".audit.partial-{os.getppid()}", ".audit.partial-mine", f".other.partial-{dead.pid}"]
-    go = [f".audit.partial-{dead.pid}", f".audit.partial-{os.getpid()}"]
-    for name in keep + go:
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "half.json").touch()
-    store.save(audit, tmp_path / "audit")
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*keep, "audit"])
+    keep = [
+        _leftover(tmp_path / ".audit.partial-fresh", 60),
+        _leftover(tmp_path / f".audit.partial-{os.getpid()}", 60, lock=False),
+        _leftover(tmp_path / ".other.partial-old", DAY),
+        _leftover(tmp_path / ".audit.partial-held", DAY),
+    ]
+    _leftover(tmp_path / ".audit.partial-old", DAY)
+    _leftover(tmp_path / f".audit.partial-{os.getppid()}", DAY, lock=False)
+    with open(keep[-1] / atomic.LOCK, "r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        store.save(audit, tmp_path / "audit")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*(path.name for path in keep), "audit"])
 
 
 def test_a_name_with_brackets_is_no_pattern(saved: Any, tmp_path: Path) -> None:
-    dead = subprocess.Popen(["true"])
-    dead.wait()
-    (tmp_path / f".a[b].partial-{dead.pid}").mkdir()
-    (tmp_path / f".ab.partial-{dead.pid}").mkdir()
+    _leftover(tmp_path / ".a[b].partial-1", DAY)
+    _leftover(tmp_path / ".ab.partial-1", DAY)
     store.save(saved("plain")[0], tmp_path / "a[b]")
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["a[b]", f".ab.partial-{dead.pid}"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["a[b]", ".ab.partial-1"])
+
+
+def _outcome(audit: Audit, folder: Path) -> str:
+    try:
+        store.save(audit, folder)
+    except InputError as error:
+        return str(error)
+    return "written"
+
+
+def test_of_writers_of_one_output_one_wins(saved: Any, tmp_path: Path) -> None:
+    """In threads, which have one process number, as the first processes of containers have."""
+    audit, first = saved("plain")
+    for attempt in range(5):
+        folder = tmp_path / str(attempt) / "audit"
+        with ThreadPoolExecutor(4) as pool:
+            outcomes = list(pool.map(lambda _, folder=folder: _outcome(audit, folder), range(4)))
+        assert outcomes.count("written") == 1, outcomes
+        assert all("exists already" in outcome for outcome in outcomes if outcome != "written")
+        assert [path.name for path in folder.parent.iterdir()] == ["audit"]
+        assert _contents(folder) == _contents(first)
+
+
+def _contents(folder: Path) -> dict[str, bytes | None]:
+    """All files by name; whether there is a report does not matter."""
+    contents = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {**contents, "report.html": None}
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["links", "a file system without links"])
+def test_what_appears_meanwhile_stays(links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    if not links:
+        monkeypatch.setattr(os, "link", refuse)
+    path = tmp_path / "x.parquet"
+
+    def write(**options: bool) -> None:
+        with store.atomic_file(path, **options) as partial:
+            partial.write_text("mine")
+            path.write_text("yours")
+
+    with pytest.raises(InputError, match="exists already"):
+        write()
+    assert {left.name: left.read_text() for left in tmp_path.iterdir()} == {"x.parquet": "yours"}
+    write(replace=True)
+    assert {left.name: left.read_text() for left in tmp_path.iterdir()} == {"x.parquet": "mine"}
+    with store.atomic_file(tmp_path / "y") as partial:
+        partial.write_text("new")
+    assert (tmp_path / "y").read_text() == "new"
+
+
+def test_names_and_contents_are_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files before their folder has its name, and then the folders that hold a new name."""
+    steps: list[str] = []
+    real_sync = atomic._sync
+
+    def sync(path: Path) -> None:
+        steps.append(path.name)
+        real_sync(path)
+
+    def rename(source: Path, target: Path, real: Any = os.rename) -> None:
+        steps.append("the rename")
+        real(source, target)
+
+    monkeypatch.setattr(atomic, "_sync", sync)
+    monkeypatch.setattr(os, "rename", rename)
+    with store.atomic_folder(tmp_path / "new" / "out") as partial:
+        (partial / "deep").mkdir()
+        (partial / "deep" / "file").write_text("x")
+    before, after = steps[: steps.index("the rename")], steps[steps.index("the rename") + 1 :]
+    assert sorted(before) == ["deep", "file", "out"]
+    assert after == ["new", tmp_path.name]
+
+
+def test_a_detour_creates_no_folder(tmp_path: Path) -> None:
+    with store.atomic_file(store.check_output(tmp_path / "nope" / ".." / "x.json")) as partial:
+        partial.write_text("x")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+    with pytest.raises(InputError, match="exists already"):
+        store.check_output(tmp_path / "nope" / "..")
 
 
 def test_nothing_is_overwritten(saved: Any, tmp_path: Path) -> None:

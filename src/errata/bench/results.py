@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -15,20 +14,19 @@ import numpy as np
 
 from ..core import Array, InputError
 from ..slicers import registry
+from ..store import atomic_file
 
 
 def write(path: Path, data: bytes) -> None:
     """Write a file beside its place, then move it there."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_bytes(data)
-    os.replace(partial, path)
+    with atomic_file(path, replace=True) as partial:
+        partial.write_bytes(data)
 
 
 def write_npz(path: Path, arrays: dict[str, Array]) -> None:
     """Write compressed arrays beside their place, then move them there."""
-    partial = path.with_name(f".{path.stem}.{os.getpid()}.npz")
-    np.savez_compressed(partial, **arrays)  # type: ignore[arg-type]  # its stub takes no mapping of arrays
-    os.replace(partial, path)
+    with atomic_file(path, replace=True) as partial:
+        np.savez_compressed(partial, **arrays)  # type: ignore[arg-type]  # its stub takes no mapping of arrays
 
 
 def check_same_benchmark(path: Path, facts: str) -> None:

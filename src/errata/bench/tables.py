@@ -21,6 +21,7 @@ import numpy as np
 
 from ..core import Array, InputError, require
 from ..core.errors import unknown
+from ..store import atomic_file
 from .scenes import sample_scenes, sample_world
 from .worlds import TARGET
 
@@ -279,9 +280,8 @@ def _cached(cache: Path | None, name: str, make: Callable[[], Array]) -> Array:
         return make()
     path = cache / f"{name}.npy"
     if not path.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(f".{os.getpid()}.{path.name}")
-        np.save(unfinished, make(), allow_pickle=False)
-        os.replace(unfinished, path)
+        made = make()
+        with atomic_file(path, replace=True) as partial:
+            np.save(partial, made, allow_pickle=False)
     loaded: Array = np.load(path, allow_pickle=False)
     return loaded

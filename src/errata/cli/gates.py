@@ -43,7 +43,7 @@ def finish(gate: Gate, junit: Path | None, summary: Path | None, *, quiet: bool 
 
     for path, text in ((junit, to_junit), (summary, to_markdown)):
         if path is not None:
-            with atomic_file(path) as partial:
+            with atomic_file(path, replace=True) as partial:
                 partial.write_text(text(gate), encoding="utf-8")
     if gate.sentence:
         typer.echo(gate.sentence, err=quiet)

@@ -72,7 +72,7 @@ class RunFolder:
 
     def save(self, name: str, state: State) -> None:
         """Write NAME.safetensors, then NAME.json, which says that the stage is done."""
-        with atomic_file(self.folder / f"{name}.safetensors") as partial:
+        with atomic_file(self.folder / f"{name}.safetensors", replace=True) as partial:
             arrays.write(partial, state.arrays)
         self.write(name, {"name": state.name, "facts": dict(state.facts)})
 
@@ -86,12 +86,12 @@ class RunFolder:
 
     def write_bytes(self, name: str, content: bytes) -> None:
         """Write a file, such as a PNG."""
-        with atomic_file(self.folder / name) as partial:
+        with atomic_file(self.folder / name, replace=True) as partial:
             partial.write_bytes(content)
 
     def write_text(self, name: str, text: str) -> Path:
         """Write a text file; returns its path."""
-        with atomic_file(self.folder / name) as partial:
+        with atomic_file(self.folder / name, replace=True) as partial:
             partial.write_text(text, encoding="utf-8")
         return self.folder / name
 
