@@ -1,4 +1,6 @@
 import io
+import os
+import subprocess
 
 import numpy as np
 import pyarrow as pa
@@ -6,7 +8,8 @@ import pytest
 from PIL import Image
 
 from errata.core import InputError, Media
-from errata.inputs import ImageArrays, ImageBytes, ImagePaths, Texts
+from errata.inputs import ImageArrays, ImageBytes, ImagePaths, Texts, decoding
+from errata.inputs.media import as_media
 
 
 def opened(data):
@@ -99,3 +102,46 @@ def test_deep_transparent_and_turned_pictures_are_shown_right():
     exif[0x0112] = 6
     turned = encoded(np.zeros((100, 50, 3), dtype=np.uint8), "JPEG", exif=exif)
     assert opened(ImageBytes([turned]).thumbnail(0, 20)).size == (20, 10)
+
+
+OTHER_FORMATS = ("EPS", "BMP", "TIFF", "ICO", "PCX", "TGA", "PPM", "SGI")
+
+
+@pytest.mark.parametrize("form", OTHER_FORMATS)
+def test_only_four_formats_are_opened(form, tmp_path, monkeypatch):
+    """EPS would start Ghostscript; of the others nobody knows what a hostile file does."""
+
+    def start(*args, **options):
+        raise AssertionError("a program was started")
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    monkeypatch.setattr(subprocess, "check_call", start)
+    data = encoded(np.full((8, 8, 3), 9, dtype=np.uint8), form)
+    (tmp_path / "x.png").write_bytes(data)
+    assert ImageBytes([data]).thumbnail(0, 32) is None
+    assert ImagePaths(["x.png"], tmp_path).thumbnail(0, 32) is None
+
+
+@pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP", "GIF"])
+def test_four_formats_are_opened(form):
+    assert ImageBytes([encoded(np.full((8, 8, 3), 9, dtype=np.uint8), form)]).thumbnail(0, 32) is not None
+
+
+def test_too_many_pixels_are_not_decoded(monkeypatch):
+    """A PNG of one colour has few bytes for any size: the size is read before the pixels are."""
+    data = encoded(np.zeros((300, 400), dtype=np.uint8))
+    assert ImageBytes([data]).thumbnail(0, 32) is not None
+    monkeypatch.setattr(decoding, "MOST_PIXELS", 300 * 400 - 1)
+    assert ImageBytes([data]).thumbnail(0, 32) is None
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.png")
+    assert ImagePaths(["pipe.png"], tmp_path).thumbnail(0, 32) is None
+
+
+def test_files_of_other_formats_are_refused_by_name():
+    with pytest.raises(InputError, match=r"JPEG, PNG, WebP or GIF files; got `b\.TIF` in row 1"):
+        ImagePaths(["a.png", "b.TIF"])
+    with pytest.raises(InputError, match=r"b\.bmp"):
+        as_media(["a.bmp", "b.bmp"][::-1])

@@ -21,6 +21,7 @@ import numpy as np
 
 from ..core import Array, InputError, require
 from ..core.errors import unknown
+from ..inputs.decoding import open_image
 from ..store import atomic_file
 from .scenes import sample_scenes, sample_world
 from .worlds import TARGET
@@ -251,7 +252,7 @@ def decoded(column: Sequence[bytes] | Series[Any]) -> Array:
 
     images = np.empty((len(column), PX, PX, 3), dtype=np.uint8)
     for i, data in enumerate(column):
-        with Image.open(io.BytesIO(data)) as image:
+        with open_image(io.BytesIO(data)) as image:
             small = image.convert("RGB")
             if small.size != (PX, PX):
                 small = small.resize((PX, PX), Image.Resampling.BOX)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Array, InputError
+from ..inputs.decoding import open_image
 from ..inputs.npz import BROKEN
 
 LABEL_COLUMNS = ("labels", "label")
@@ -102,10 +103,8 @@ def _decode_all(blobs: Iterable[Any], path: Path) -> Array:
 
 
 def _decode(blob: Any, row: int, path: Path) -> Array:
-    from PIL import Image
-
     try:
-        image = Image.open(io.BytesIO(blob))
+        image = open_image(io.BytesIO(blob))
         mode = "L" if image.mode in ("1", "L") else "RGB"
         return np.asarray(image.convert(mode))
     except Exception as error:  # decoders raise errors of many types

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ..core import Array, Evaluation, InputError, Source
+from .decoding import IMAGE_SUFFIXES, open_image
 from .features import encode_columns
 from .files import damaged
-from .media import IMAGE_SUFFIXES, Images
+from .media import Images
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -302,15 +303,16 @@ class _Folder:
 
     def size(self, stem: str) -> tuple[float, float]:
         """Width and height in pixels."""
-        from PIL import Image
-
         if stem not in self._files:
             raise InputError(
                 f"boxes of the image {stem} are in pixels and its size is not known; pass `images`, the "
                 "folder of the images"
             )
-        with Image.open(self._files[stem]) as image:
-            return image.size
+        try:
+            with open_image(self._files[stem]) as image:
+                return image.size
+        except Exception as error:  # on broken bytes Pillow's decoders raise almost anything
+            raise InputError(f"`{self._files[stem]}` is no image that can be read ({error}); convert it") from error
 
     def crops(self, stems: Sequence[str], corners: Array) -> BoxCrops | None:
         """What each row shows; None without images."""
@@ -327,21 +329,22 @@ class BoxCrops(Images):
         return BoxCrops(self._items, self._index[np.asarray(index)])
 
     def _open(self, item: int, px: int) -> Image.Image | None:
-        from PIL import Image
-
         path, (x1, y1, x2, y2) = self._items[item]
         if path is None:
             return None
         wide = MARGIN * (x2 - x1)
         high = MARGIN * (y2 - y1)
-        with Image.open(path) as image:
-            width, height = image.size
-            edges = (
-                max(0, int((x1 - wide) * width)),
-                max(0, int((y1 - high) * height)),
-                min(width, int((x2 + wide) * width) + 1),
-                min(height, int((y2 + high) * height) + 1),
-            )
-            if edges[0] >= edges[2] or edges[1] >= edges[3]:
-                return None
-            return image.crop(edges)
+        try:
+            with open_image(path) as image:
+                width, height = image.size
+                edges = (
+                    max(0, int((x1 - wide) * width)),
+                    max(0, int((y1 - high) * height)),
+                    min(width, int((x2 + wide) * width) + 1),
+                    min(height, int((y2 + high) * height) + 1),
+                )
+                if edges[0] >= edges[2] or edges[1] >= edges[3]:
+                    return None
+                return image.crop(edges)
+        except Exception:  # on broken bytes Pillow's decoders raise almost anything
+            return None

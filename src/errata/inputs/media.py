@@ -17,13 +17,13 @@ import numpy as np
 from ..core import Array, InputError
 from ..core.blocks import blocks
 from ..core.media import JPEG_QUALITY
+from .decoding import IMAGE_SUFFIXES, OTHER_SUFFIXES, open_image
 
 if TYPE_CHECKING:
     from PIL import Image
 
     from ..core import Media
 
-IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff")
 PROBED = 64  # pixels by which arrays are told apart before they are read whole
 
 
@@ -141,7 +141,7 @@ class ImageArrays(Images):
 
 
 class ImageBytes(Images):
-    """Images as encoded JPEG or PNG bytes, one a row; None where there is none. An arrow column is taken as it is."""
+    """Bytes of a JPEG, PNG, WebP or GIF a row; None where there is none. An arrow column is taken as it is."""
 
     def rows(self, index: Array) -> ImageBytes:
         """Some of the rows, in the order of `index`."""
@@ -164,6 +164,8 @@ class ImagePaths(Images):
     """Images in files; relative paths start at `folder`."""
 
     def __init__(self, paths: Any, folder: str | Path = "", index: Array | None = None):
+        if index is None:
+            _check_suffixes(paths)
         super().__init__(paths, index)
         self._folder = Path(folder)
 
@@ -227,7 +229,8 @@ def as_media(value: Any, folder: str | Path = "") -> Media | None:
         return ImageObjects(items)
     if items and all(item is None or isinstance(item, bytes) for item in items):
         return ImageBytes(items)
-    if items and all(isinstance(item, Path) or str(item).lower().endswith(IMAGE_SUFFIXES) for item in items):
+    suffixes = (*IMAGE_SUFFIXES, *OTHER_SUFFIXES)
+    if items and all(isinstance(item, Path) or str(item).lower().endswith(suffixes) for item in items):
         return ImagePaths(items, folder)
     if all(item is None or isinstance(item, str) for item in items):
         return Texts(items)
@@ -255,11 +258,17 @@ def _checked_pixels(images: Array) -> Array:
     return images
 
 
-def _decode(source: Path | io.BytesIO, px: int) -> Image.Image | None:
-    from PIL import Image
+def _check_suffixes(paths: Any) -> None:
+    for row, path in enumerate(paths):
+        if str(path).lower().endswith(OTHER_SUFFIXES):
+            raise InputError(
+                f"images must be JPEG, PNG, WebP or GIF files; got `{path}` in row {row}; convert them, or leave it out"
+            )
 
+
+def _decode(source: Path | io.BytesIO, px: int) -> Image.Image | None:
     try:
-        image = Image.open(source)
+        image = open_image(source)
         image.draft(None, (px, px))  # lets a large JPEG be decoded at a fraction of its size
         image.load()
     except Exception:  # on broken bytes Pillow's decoders raise almost anything
