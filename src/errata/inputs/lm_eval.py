@@ -48,7 +48,7 @@ def from_lm_eval(files: Mapping[Path, Sequence[Mapping[str, Any]]], reading: Rea
 def task_of(path: Path) -> str:
     """`mmlu_anatomy` from `samples_mmlu_anatomy_2024-05-01T12-00-00.123.jsonl`."""
     name = path.name.removesuffix(".jsonl").removeprefix("samples_")
-    return re.sub(r"_\d{4}-\d{2}-\d{2}T[\d.:-]+$", "", name)
+    return re.sub(r"_\d{4}-\d{2}-\d{2}(T[\d.:-]+)?$", "", name)
 
 
 def _first_filter(rows: Sequence[Mapping[str, Any]], path: Path) -> list[Mapping[str, Any]]:

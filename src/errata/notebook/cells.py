@@ -11,6 +11,8 @@ from ..report import numbers, sentences
 from ..report.pages import overview
 
 MOST_SLICES = 10  # that are listed
+CELL = "text-align: left; padding: 0.2em 1em 0.2em 0"
+ONE_LINE = f"{CELL}; white-space: nowrap"  # of all but names: numbers that are broken are read wrongly
 
 
 def audit_cell(audit: Audit) -> str:
@@ -34,16 +36,19 @@ def audit_cell(audit: Audit) -> str:
 def _table(audit: Audit) -> str:
     rate = "wrong" if audit.overall[0][1].outcome == ERROR else "bad"
     titles = ("slice", "name", "verdict", "held-out rows", rate, "the rest", "gap in points (interval)")
-    head = "".join(f'<th style="text-align: left">{title}</th>' for title in titles)
+    head = "".join(f'<th style="{ONE_LINE}">{title}</th>' for title in titles)
     lines = [_line(slice_) for slice_ in audit.slices[:MOST_SLICES]]
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
 
 
 def _line(slice_: Slice) -> str:
     name = f"{slice_.task}, {slice_.name}" if slice_.task else slice_.name
-    texts = [slice_.id, name, slice_.verdict, *_numbers(slice_)]
-    cells = "".join(f'<td style="text-align: left">{escape(text)}</td>' for text in texts)
-    return f"<tr>{cells}</tr>"
+    cells = [_cell(slice_.id), _cell(name, CELL), *map(_cell, [slice_.verdict, *_numbers(slice_)])]
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _cell(text: str, style: str = ONE_LINE) -> str:
+    return f'<td style="{style}">{escape(text)}</td>'
 
 
 def _numbers(slice_: Slice) -> list[str]:
