@@ -73,6 +73,7 @@ def test_texts_that_directions_cannot_use_say_what_it_does_instead():
     )
     notes = errata.audit(both, methods=["directions"], texts=texts).settings["notes"]
     assert any("searches `penultimate`, and the texts lie in `clip`" in note for note in notes)
+    assert any("have the texts nearest to them, and no captions of the direction" in note for note in notes)
     assert any("--representation directions=clip" in note for note in notes)
     options = {"directions": {"representation": "clip"}}
     assert errata.audit(both, methods=["directions"], options=options, texts=texts).settings["notes"] == []

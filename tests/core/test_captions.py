@@ -41,3 +41,9 @@ def test_what_is_no_list_of_texts(texts: Any, embeddings: Any, words: str) -> No
     with pytest.raises(InputError, match=words) as told:
         Captions(texts, embeddings, "clip")
     assert "\n" not in str(told.value)
+
+
+def test_a_score_that_does_not_exist() -> None:
+    wrong: Any = "diffrence"
+    with pytest.raises(InputError, match="unknown score of captions `diffrence`; did you mean `difference`"):
+        Captions(["a dog", "snow"], X, "clip", score=wrong)

@@ -269,5 +269,8 @@ def test_a_file_of_embedded_texts_may_say_which_are_the_references(tmp_path):
     texts = np.array(["a dog", "a cat", "snow"])
     np.savez(tmp_path / "texts.npz", texts=texts, **{"embedding:clip": letters(texts)}, references=texts[:2])
     assert read_texts(tmp_path / "texts.npz").references == ("a dog", "a cat")
+    assert read_texts(tmp_path / "texts.npz").score == "correlation"
+    np.savez(tmp_path / "paper.npz", texts=texts, **{"embedding:clip": letters(texts)}, score="difference")
+    assert read_texts(tmp_path / "paper.npz").score == "difference"
     np.savez(tmp_path / "texts.npz", texts=texts, **{"embedding:clip": letters(texts)})
     assert read_texts(tmp_path / "texts.npz").references is None

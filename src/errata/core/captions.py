@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from . import validate
 from .blocks import Array
-from .errors import InputError
+from .errors import InputError, unknown
 from .evaluation import Evaluation
 
+CaptionScore = Literal["correlation", "difference", "published"]
 SHARES = (0.05, 0.1, 0.2, 0.3, 0.5)  # of the rows that may count as near to words
 
 
@@ -30,6 +31,9 @@ class Captions:
         The name of the evaluation's representation in the same space, such as CLIP's of the images.
     references : sequence of str, optional
         (k,) of the texts: the plainest of each class, such as "a photo of a dog".
+    score : {"correlation", "difference", "published"}
+        What the captions of a failure direction are chosen by: the correlation between nearness to the caption and
+        the direction's decision; the paper's (caption - reference) along the direction; or as the paper's code.
 
     Examples
     --------
@@ -43,8 +47,11 @@ class Captions:
     embeddings: Array
     representation: str
     references: Sequence[str] | Array | None = None
+    score: CaptionScore = "correlation"
 
     def __post_init__(self) -> None:
+        if self.score not in get_args(CaptionScore):
+            raise unknown("score of captions", self.score, get_args(CaptionScore))
         texts = _checked_texts(self.texts)
         embeddings: Any = validate.as_array("embeddings", self.embeddings)
         if embeddings.ndim != 2 or len(embeddings) != len(texts):

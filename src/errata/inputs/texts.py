@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from ..core import Captions, InputError
+from ..core.captions import CaptionScore
 from ..core.errors import unknown
 from .files import check_file
 from .names import has_prefix
 from .npz import open_npz, read_array
 
+ARRAYS = ("texts", "references", "score")
 # Any sentence encoder: a list of m texts -> (m, d). `SentenceTransformer(folder).encode` and `ClipSpace.texts` are.
 Encoder = Callable[[list[str]], Any]
 
@@ -24,30 +26,32 @@ def embed_captions(
     representation: str,
     *,
     references: Sequence[str] | None = None,
+    score: CaptionScore = "correlation",
 ) -> Captions:
     """Candidate texts for `audit(..., texts=)`.
 
     texts: a list, or a text file with one on each line. encode: the encoder whose space `representation` is.
     references: for each class the plainest text, "a photo of a dog"; those that are not among the texts are added.
+    score: what captions of a direction are chosen by, as in `Captions`.
     """
     if isinstance(texts, str | Path):
         texts = _lines(Path(texts))
     candidates = list(dict.fromkeys([*(references or ()), *texts]))
-    return Captions(candidates, np.asarray(encode(candidates)), representation, references)
+    return Captions(candidates, np.asarray(encode(candidates)), representation, references, score)
 
 
 def read_texts(path: str | Path) -> Captions:
     """Candidate texts from an `.npz` with `texts` (m,) and `embedding` or `embedding:NAME` (m, d).
 
-    It may hold `references` (k,) too: for each class, the plainest of the texts.
+    It may hold `references` (k,) too, for each class the plainest of the texts; and `score`, a text, as in `Captions`.
     """
     path = Path(path)
     check_file(path, (".npz",))
     with open_npz(path) as archive:
         spaces = [name for name in archive.files if name == "embedding" or has_prefix(name, ("embedding:",))]
         for name in archive.files:
-            if name not in ("texts", "references", *spaces):
-                raise unknown(f"array in `{path.name}`:", name, ("texts", "references", "embedding", "embedding:"))
+            if name not in (*ARRAYS, *spaces):
+                raise unknown(f"array in `{path.name}`:", name, (*ARRAYS, "embedding", "embedding:"))
         if "texts" not in archive.files or len(spaces) != 1:
             raise InputError(
                 f"`{path.name}` must hold `texts` (m,) and one of `embedding` or `embedding:NAME` (m, d); "
@@ -55,11 +59,13 @@ def read_texts(path: str | Path) -> Captions:
             )
         texts = read_array(path, archive, "texts")
         embeddings = read_array(path, archive, spaces[0])
-        references = None
+        further: dict[str, Any] = {}
         if "references" in archive.files:
-            references = read_array(path, archive, "references")
+            further["references"] = read_array(path, archive, "references")
+        if "score" in archive.files:
+            further["score"] = str(read_array(path, archive, "score"))
     representation = spaces[0].partition(":")[2] or spaces[0]
-    return Captions(texts, embeddings, representation, references)
+    return Captions(texts, embeddings, representation, **further)
 
 
 def _lines(path: Path) -> list[str]:

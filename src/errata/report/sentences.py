@@ -25,6 +25,13 @@ KINDS_OF_ERRORS: dict[str | None, str] = {
     "fnr": "false negatives",
     "fpr": "false positives",
 }  # where rows have one label
+SCORED_BY = {
+    "correlation": "the correlation, over search rows of the class, between a row’s nearness to the caption and the "
+    "direction’s decision",
+    "difference": "what each says beyond “{reference}”, along the direction",
+    "published": "what each says beyond “{reference}”, as the paper’s code has it",
+}
+BY_CHANCE = 1.645  # standard deviations that one shuffle in twenty exceeds
 
 
 def verdict(slice_: Slice, outcome: str) -> str:
@@ -438,8 +445,8 @@ def rates(interval: Sequence[float]) -> str:
     return f"{numbers.rate(interval[0])} to {numbers.rate(interval[1])}"
 
 
-def captions(data: DirectionCaptions) -> str:
-    """What captions are scored against, which ones were left out, and what the numbers beside them are."""
+def captions(data: DirectionCaptions, class_rows: str) -> str:
+    """What captions were chosen by, which were excluded, and what the numbers are. class_rows: "rows labelled dog"."""
     names = data.left_out.names
     nearer = data.left_out.nearer
     whole = data.class_rate.outcome
@@ -448,20 +455,21 @@ def captions(data: DirectionCaptions) -> str:
     chance = ""
     if first is not None:
         chance = f", by chance {numbers.quantity(first.retrieval.base_rate)}"
+    scored_by = SCORED_BY[data.scored_by].format(reference=data.reference)
     return (
-        f"Of {numbers.counted(data.total, 'caption')}, by what each says beyond “{data.reference}” along the "
-        f"direction; negative is hard. Excluded: {names} that name another class, {nearer} that lie nearer to one. "
-        f"Error: of the held-out rows nearest to the caption, how near being chosen on search rows, with its own 95% "
-        f"interval; of all of {data.class_name} {numbers.rate_of(whole.errors, whole.n)}, "
-        f"{numbers.out_of(whole.errors, whole.n)}. Average precision: how well nearness to the caption retrieves "
-        f"the slice within its class{chance}."
+        f"Chosen of {numbers.counted(data.total, 'caption')} by {scored_by}; negative is hard. "
+        f"Excluded: {names} that name another class, {nearer} that lie nearer to one. "
+        "In the order of the error that was measured: of the held-out rows nearest to the caption, how near being "
+        "chosen on search rows; the intervals hold for all captions of a side together. "
+        f"Of all {class_rows} {numbers.rate_of(whole.errors, whole.n)}, {numbers.out_of(whole.errors, whole.n)}. "
+        f"Average precision: how well nearness to the caption retrieves the slice within its class{chance}."
     )
 
 
-def hardest_caption(data: DirectionCaptions) -> str:
-    """The first, with what was measured of it."""
+def hardest_caption(data: DirectionCaptions, class_rows: str) -> str:
+    """The first, with what was measured of it. class_rows: "rows labelled dog"."""
     if not data.hard:
-        return f"None of {numbers.counted(data.total, 'caption')} says more on its hard side."
+        return f"None of {numbers.counted(data.total, 'caption')} lies on its hard side."
     first = data.hard[0]
     whole = data.class_rate.outcome
     near = first.matches.match.outcome
@@ -471,9 +479,31 @@ def hardest_caption(data: DirectionCaptions) -> str:
     if near.n:
         measured = (
             f": {numbers.out_of(near.errors, near.n)} held-out rows near it are wrong "
-            f"({rates(first.matches.interval)}), of all of {data.class_name} {numbers.rate_of(whole.errors, whole.n)}"
+            f"({rates(first.matches.interval)}), of all {class_rows} {numbers.rate_of(whole.errors, whole.n)}"
         )
     return f"Hardest caption “{first.text}”{measured}."
+
+
+def strength(slice_: Slice) -> tuple[str, str] | None:
+    """Of a failure direction, "Strength 0.67", and what that is beside what chance gives; None of another slice.
+
+    None of an approximation too: the direction that it stands for knows the outcome, and is strong by construction.
+    """
+    rule = slice_.rule
+    if "strength" not in rule:
+        return None
+    if rule["strength"] is None:
+        return "Strength unknown", str(rule["note"])
+    words = "balanced accuracy of the direction on search rows that it was not fitted to; "
+    null = rule["null"]
+    if null is None:
+        words += "not compared with shuffled outcomes"
+    else:
+        shuffles = numbers.counted(null["shuffles"], "shuffle")
+        words += f"shuffled outcomes give {null['mean']:.2f} (standard deviation {null['spread']:.2f}, {shuffles})"
+        if null["z"] < BY_CHANCE:
+            words += ": no more than chance"
+    return f"Strength {rule['strength']:.2f}", words
 
 
 def nearest_texts(data: Descriptions) -> str:

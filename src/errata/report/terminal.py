@@ -10,7 +10,7 @@ from ..core import Audit, Slice
 from . import sentences
 from .pages import overview
 from .parts.path import path_sentence
-from .parts.words import hardest_caption, name_doubts, nearest_texts
+from .parts.words import direction_strength, hardest_caption, name_doubts, nearest_texts
 
 MARKS = {"confirmed": "●", "not confirmed": "○", "too few to tell": "◌"}
 
@@ -39,6 +39,7 @@ def _slice(audit: Audit, slice_: Slice) -> list[RenderableType]:
         path_sentence(slice_),
         nearest_texts(slice_),
         hardest_caption(slice_),
+        direction_strength(slice_),
     ]
     return [head, Padding(Text(" ".join(filter(None, words))), (0, 0, 0, 2))]
 

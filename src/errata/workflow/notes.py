@@ -21,17 +21,19 @@ def input_notes(evaluation: Evaluation, slicers: Mapping[str, Any], texts: Capti
 
 
 def _texts_note(evaluation: Evaluation, slicer: Directions, texts: Captions) -> list[str]:
-    """Return what `directions` does instead of describing its slices by the texts."""
+    """Return what `directions` does where the texts cannot caption its directions."""
     name = evaluation.representation(slicer.representation, slicer.name)
     if name != texts.representation:
         return [
-            f"directions searches `{name}`, and the texts lie in `{texts.representation}`, so its slices are described "
-            f"without them; search that one with --representation directions={texts.representation}"
+            f"directions searches `{name}`, and the texts lie in `{texts.representation}`: its slices have the texts "
+            "nearest to them, and no captions of the direction; for captions search that one with "
+            f"--representation directions={texts.representation}"
         ]
     if evaluation.source(name).from_model and slicer.scope == "label":
         return [
             f"`{name}` is the model's own layer, where a direction within a label knows which rows are wrong; what is "
-            "tested is an approximation, which has no captions; give texts in a foreign space (CLIP), or search within "
-            "predictions with --set directions.scope=prediction"
+            "tested is an approximation, which has the texts nearest to it, and no captions of the direction; for "
+            "captions give texts in a foreign space (CLIP), or search within predictions with --set "
+            "directions.scope=prediction"
         ]
     return []

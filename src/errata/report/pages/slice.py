@@ -111,7 +111,7 @@ def _rate_line(axis: marks.Axis, slice_: Slice, name: str, errors: int, n: int, 
 
 
 def two_marks(audit: Audit, slice_: Slice) -> list[tuple[str, str]]:
-    """Evidence and coherence are two marks, never one score."""
+    """Evidence, coherence and the strength of a direction are marks of their own, never one score."""
     lines: list[tuple[str, str]] = []
     measured = slice_.confirm
     if measured is not None and slice_.verdict == "confirmed":
@@ -121,6 +121,9 @@ def two_marks(audit: Audit, slice_: Slice) -> list[tuple[str, str]]:
     near = slice_.explanation(Near)
     if near is not None and near.coherence is not None:
         lines.append((f"Coherence {near.coherence:.2f}", "how alike the members are; says nothing about the gap"))
+    strength = sentences.strength(slice_)
+    if strength is not None:
+        lines.append(strength)
     if measured is not None and slice_.reason != UNCONFIRMABLE:
         tested = int(audit.settings.get("tested", len(audit.slices)))
         lines.append((numbers.q_value(measured.q_value), f"over {numbers.counted(tested, 'slice')} tested"))

@@ -64,7 +64,7 @@ def caption_table(view: View, slice_: Slice) -> dict[str, Any] | None:
         return None
     hard = [_caption_row("hard", row) for row in captions.hard]
     easy = [_caption_row("easy", row) for row in captions.easy]
-    return {"rows": [*hard, *easy], "note": sentences.captions(captions)}
+    return {"rows": [*hard, *easy], "note": sentences.captions(captions, _class_rows(slice_, captions))}
 
 
 def _caption_row(side: str, row: CaptionRow) -> dict[str, Any]:
@@ -86,7 +86,19 @@ def hardest_caption(slice_: Slice) -> str:
     if captions is None:
         return ""
     hard = tuple(replace(row, text=clipped(row.text, SHORT)) for row in captions.hard)
-    return sentences.hardest_caption(replace(captions, hard=hard))
+    return sentences.hardest_caption(replace(captions, hard=hard), _class_rows(slice_, captions))
+
+
+def _class_rows(slice_: Slice, captions: DirectionCaptions) -> str:
+    """ "rows labelled dog": the rows that a direction lies in."""
+    how = "predicted" if "prediction" in (slice_.rule.get("scope") or {}) else "labelled"
+    return f"rows {how} {captions.class_name}"
+
+
+def direction_strength(slice_: Slice) -> str:
+    """The strength of a failure direction for a terminal, in one sentence."""
+    strength = sentences.strength(slice_)
+    return "" if strength is None else f"{strength[0]}: {strength[1]}."
 
 
 def nearest_texts(slice_: Slice) -> str:
