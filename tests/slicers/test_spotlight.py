@@ -10,7 +10,7 @@ from errata.bench.loss_problems import blobs, digits, heavy_tails, planted, surf
 from errata.core import Evaluation
 from errata.report import to_html, to_terminal
 from errata.slicers import make, restore
-from errata.slicers.spotlight.choice import bounded_losses, brightest, choose_size, sizes_to_try
+from errata.slicers.spotlight.choice import bounded_losses, brightest, choose_size, members_mean, sizes_to_try
 from errata.slicers.spotlight.reader import Reader
 from errata.slicers.spotlight.shape import Sphere, precision_for, published_ellipse, recommended_ellipse
 from errata.slicers.spotlight.slicer import (
@@ -369,9 +369,10 @@ def test_dim_lights_are_left_out():
     X = np.concatenate([np.zeros(50), np.full(50, 10.0), np.full(300, 20.0)])[:, None]
     losses = np.concatenate([np.full(50, 1.0), np.full(50, 0.6), np.full(300, 0.1)])
     lights = [Sphere(np.array([centre]), 1.0) for centre in (0.0, 10.0, 20.0)]
-    assert brightest(lights, X, losses, 0.7) == [0]
-    assert brightest(lights, X, losses, 0.5) == [0, 1]
-    assert brightest(lights, X, losses, 0.0) == [0, 1, 2]
+    means = [members_mean(light.weights(X), losses) for light in lights]
+    assert brightest(means, 0.7) == [0]
+    assert brightest(means, 0.5) == [0, 1]
+    assert brightest(means, 0.0) == [0, 1, 2]
 
 
 def test_a_group_is_found_along_principal_axes_among_many_columns_of_noise():

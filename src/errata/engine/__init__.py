@@ -33,4 +33,8 @@ def open_engine(engine: str | Engine = "local", memory: int | str | None = None)
     name = engine.partition(":")[0]
     if name == "local":
         return Local(bytes_)
+    if name == "cuda":
+        from .cuda import Cuda
+
+        return Cuda(bytes_)
     raise unknown("engine", engine, ENGINES)

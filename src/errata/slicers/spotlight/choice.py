@@ -78,12 +78,14 @@ def _excess(losses: Array, inside: Array, rows: Array) -> float:
     return float(losses[members].mean() - losses[rows].mean())
 
 
-def brightest(lights: Sequence[Light], X: Matrix, losses: Array, least: float) -> list[int]:
-    """Lights whose members' mean loss is at least this share of the best light's, before any dimming."""
-    means = np.zeros(len(lights))
-    for j, light in enumerate(lights):
-        k = light.weights(X)
-        inside = k >= threshold(k)
-        if inside.any():
-            means[j] = losses[inside].mean()
-    return [int(j) for j in np.flatnonzero(means >= least * means.max())]
+def members_mean(k: Array, losses: Array) -> float:
+    """Mean loss of a light's members, before any dimming."""
+    inside = k >= threshold(k)
+    if not inside.any():
+        return 0.0
+    return float(losses[inside].mean())
+
+
+def brightest(means: Sequence[float], least: float) -> list[int]:
+    """Lights whose members' mean loss is at least this share of the best light's."""
+    return [j for j, mean in enumerate(means) if mean >= least * max(means)]

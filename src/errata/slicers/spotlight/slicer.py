@@ -36,7 +36,7 @@ from ...core.split import discover_mask
 from ..contract import BaseSlicer, check_columns
 from ..numerics import principal_axes, unconverged
 from ..options import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, SHARE, Interval
-from .choice import Light, bounded_losses, brightest, choose_size, sizes_to_try
+from .choice import Light, bounded_losses, brightest, choose_size, members_mean, sizes_to_try
 from .reader import Reader
 from .shape import Ellipse, Sphere, precision_for, published_ellipse, recommended_ellipse, weighted_mean
 
@@ -245,18 +245,33 @@ class Spotlight(BaseSlicer):
         """Lights in turn, each on what those before it left, and sum(k) / S of each; the dim ones are left out."""
         lights: list[Light] = []
         masses: list[float] = []
-        reader = Reader(X)
+        means: list[float] = []
+        solve, weigh = self._solver(X, size)
         left = losses.copy()
         count = max(1, min(self.slices, int(MOST_LIT / size)))
         for j in range(count):
-            light, rows = self._solve(reader, left, size)
-            k = light.weights(X)
+            light, rows = solve(left)
+            k = weigh(light)
             lights.append(light)
             masses.append(float(k.sum()) / rows)
+            means.append(members_mean(k, losses))
             self.report_progress(self.name, (j + 1) / count)
             left *= 1 - self._covered(k)
-        bright = brightest(lights, X, losses, self._rare.drop_below)
+        bright = brightest(means, self._rare.drop_below)
         return [lights[j] for j in bright], [masses[j] for j in bright]
+
+    def _solver(self, X: Matrix, size: float) -> tuple[Callable[[Array], tuple[Light, float]], Callable[[Any], Array]]:
+        """What finds a light (and S) for given losses, and what gives a light's weight of every row."""
+        device = getattr(self.engine, "device", None)
+        if device is None or self._rare.solver != "adam" or self.shape != "sphere":
+            reader = Reader(X)
+            return lambda losses: self._solve(reader, losses, size), lambda light: light.weights(X)
+        from .device import DeviceRows, DeviceSearch
+
+        rows = DeviceRows(X, device)
+        settings = self._adam(max(1.0, size * rows.n))
+        search = DeviceSearch(rows, settings)
+        return lambda losses: (search.light(losses), settings.size), rows.weights
 
     def _solve_rows(self, X: Matrix, losses: Array, share: float) -> Light:
         return self._solve(Reader(X), losses, share)[0]
@@ -272,10 +287,14 @@ class Spotlight(BaseSlicer):
             if self.shape == "sphere":
                 return light, size
             return recommended_ellipse(reader, losses, size, light), size
-        adam = AdamSettings(size, rare.barrier, rare.learning_rate, rare.patience, rare.steps, rare.initial_precision)
+        adam = self._adam(size)
         if self.shape == "sphere":
             return published_sphere(reader, losses, adam), size
         return published_ellipse(reader, losses, Schedule(adam, reader.n)), size
+
+    def _adam(self, size: float) -> AdamSettings:
+        rare = self._rare
+        return AdamSettings(size, rare.barrier, rare.learning_rate, rare.patience, rare.steps, rare.initial_precision)
 
     def _covered(self, k: Array) -> Array:
         """(n,) how much of each row's loss this light has dealt with."""
