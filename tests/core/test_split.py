@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 import pytest
 
 from errata import workflow
-from errata.core import Evaluation
+from errata.core import Evaluation, split
 from errata.core.split import discover_mask
 from errata.workflow import findings
 
@@ -188,3 +190,31 @@ def test_the_margin_and_the_tolerance_come_from_discover_rows(monkeypatch):
     assert family == raised_family
     assert one.overall[0][1].outcome == other.overall[0][1].outcome
     assert other.overall[0][1].confirm_rate == 1
+
+
+def name_by_name(units, ids):
+    """The keys as the page on statistics has them, one name after the other."""
+    base = hashlib.blake2b(digest_size=8)
+    for name in sorted(map(str, ids.tolist())):
+        base.update(name.encode() + b"\0")
+    keys = []
+    for name in map(str, units.tolist()):
+        own = base.copy()
+        own.update(name.encode())
+        keys.append(int.from_bytes(own.digest(), "big"))
+    return keys
+
+
+IDS = [
+    np.arange(1000),
+    np.arange(300)[::-1] - 150,
+    np.array(["b", "a", "é", "zz", "日本", "aa", "😀"]),
+    np.array([b"x", b"y"]),
+]
+
+
+@pytest.mark.parametrize("ids", IDS, ids=["numbers", "negative numbers", "texts", "bytes"])
+def test_keys_are_those_of_names_hashed_one_by_one(ids, monkeypatch):
+    monkeypatch.setattr(split, "HASHED", 7)
+    for units in (ids, np.arange(len(ids)) % 3):
+        assert split._hash_keys(units, ids).tolist() == name_by_name(units, ids)

@@ -10,8 +10,8 @@ import pytest
 
 import errata
 from errata.core import InputError
+from errata.core.scratch import empty_array
 from errata.engine import Local, open_engine, parts_of, read_memory
-from errata.engine.memory import empty_array
 from errata.engine.parts import PART_BYTES
 
 ROWS = 300_000  # of 16 columns of doubles: three parts
@@ -85,7 +85,7 @@ def test_an_evaluation_is_cut_into_views(X: Any) -> None:
 
 def test_a_large_array_lies_in_a_file(tmp_path: Any) -> None:
     small = empty_array((10, 3), float, 64 << 20)
-    large = empty_array((2_000_000, 3), float, 64 << 20)
+    large = empty_array((2_000_000, 3), float, 64 << 20, "F")
     assert not isinstance(small, np.memmap)
     assert isinstance(large, np.memmap)
     large[:, 1] = 7

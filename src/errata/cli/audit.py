@@ -77,6 +77,15 @@ def audit(
             help="Measure what the search finds: plant groups in these rows. Default: up to 50,000 rows.",
         ),
     ] = None,
+    search_rows: Annotated[
+        int, typer.Option(metavar="N", help="Search rows that methods look at, at most; every held-out row counts.")
+    ] = 200_000,
+    engine: Annotated[
+        str, typer.Option(metavar="NAME", help="Who works through all rows: local, cuda, ray or ray://HOST:PORT.")
+    ] = "local",
+    memory: Annotated[
+        str, typer.Option(metavar="SIZE", help="What arrays with a value for every row may take; others lie on disk.")
+    ] = "2GB",
     as_json: Annotated[bool, typer.Option("--json", help="Print audit.json instead of the summary.")] = False,
     fail_on: Annotated[
         str | None,
@@ -89,9 +98,11 @@ def audit(
     from .. import store, workflow
     from ..core.confirm import Settings
     from ..core.looks import run_number
+    from ..engine import open_engine
     from ..inputs import read_texts
 
     store.check_output(output)
+    worker = open_engine(engine, memory)
     reading: dict[str, Any] = {"metadata": metadata, "foreign": foreign, "task": task}
     saved_reference = _reference(reference, source, reading, metric)
     check_gate(fail_on, ("confirmed", "beyond"), junit, summary)
@@ -109,6 +120,7 @@ def audit(
         "seed": seed,
     }
     search |= {"within": within, "crossfit": crossfit, "metric": metric, "positive": positive, "groups": groups}
+    search |= {"search_rows": search_rows}
     look = workflow.audit_look(evaluation, settings, search, train=training_rows, slices=own_slices)
     run = run_number(look, store.earlier_looks(evaluation.fingerprint, after, output))
     with progress_bar() as progress:
@@ -121,6 +133,7 @@ def audit(
             slices=own_slices,
             map=draw_map,
             self_test=self_test,
+            engine=worker,
             progress=progress,
         )
     write_audit(result, output, as_json=as_json, reference=saved_reference)

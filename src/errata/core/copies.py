@@ -111,8 +111,10 @@ def _united(found: Mapping[str, Array], order: Array) -> Copies | None:
     rows = {}
     for name, own in found.items():
         own = _repeated(own)
+        if not (own >= 0).any():
+            continue
         together = unite([codes, own])
-        if (own >= 0).any() and not too_large(together):
+        if not too_large(together):
             codes = together
             rows[name] = int((own >= 0).sum())
     if not rows:

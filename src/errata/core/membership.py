@@ -45,7 +45,7 @@ def standing_out(hard: Array, losses: Array, least: float = 3.0) -> Array:
     if not hard.shape[1]:
         return np.empty(0, dtype=np.int64)
     sizes = np.maximum(hard.sum(axis=0), 1)
-    excess = (hard * losses[:, None]).sum(axis=0) / sizes - losses.mean()
+    excess = np.array([losses[column].sum() for column in hard.T]) / sizes - losses.mean()
     scores = excess * np.sqrt(sizes) / max(float(losses.std()), 1e-12)
     columns = np.flatnonzero(scores >= least)
     if not len(columns):
@@ -56,7 +56,8 @@ def standing_out(hard: Array, losses: Array, least: float = 3.0) -> Array:
 def excess_order(hard: Array, outcome: Array) -> Array:
     """Columns of (n, s) hard sets, by excess (rate - overall rate) * sqrt(m) on search rows, largest first."""
     sizes = hard.sum(axis=0)
-    rates = (hard * outcome[:, None]).sum(axis=0) / np.maximum(sizes, 1)
+    bad = np.array([outcome[column].sum() for column in hard.T])
+    rates = bad / np.maximum(sizes, 1)
     return np.argsort(-(rates - outcome.mean()) * np.sqrt(sizes), kind="stable")
 
 

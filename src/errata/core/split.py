@@ -7,11 +7,15 @@ Outcomes must not change it either: rows are never stratified on error or loss.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from .blocks import Array
 from .evaluation import Evaluation
+
+HASHED = 1 << 18  # names that are texts at one time
 
 
 def discover_mask(evaluation: Evaluation, share: float = 0.5, copies: Array | None = None) -> Array:
@@ -51,14 +55,32 @@ def discover_mask(evaluation: Evaluation, share: float = 0.5, copies: Array | No
 def _hash_keys(units: Array, ids: Array) -> Array:
     """(n,) uint64: blake2b of the fingerprint of all ids followed by each unit's own name."""
     base = hashlib.blake2b(digest_size=8)
-    for name in sorted(map(str, ids.tolist())):
-        base.update(name.encode() + b"\0")
-    keys = np.empty(len(units), dtype=np.uint64)
-    for i, name in enumerate(map(str, units.tolist())):
+    for names in _runs(np.sort(_as_bytes(ids))):
+        base.update(b"\0".join(names.tolist()) + b"\0")
+    keys = [np.frombuffer(b"".join(_digests(base, names.tolist())), dtype=">u8") for names in _runs(units)]
+    return np.concatenate(keys).astype(np.uint64)
+
+
+def _as_bytes(names: Array) -> Array:
+    """Names as UTF-8, whose order is that of the texts, in an array: millions of texts as objects would fill memory."""
+    if names.dtype.kind in "iu" and len(names):
+        longest = max(len(str(names.max())), len(str(names.min())))
+        return names.astype(f"S{longest}")
+    texts = names if names.dtype.kind == "U" else np.array([str(name) for name in names.tolist()])
+    return np.char.encode(texts, "utf-8")
+
+
+def _runs(values: Array) -> Iterator[Array]:
+    """The values, some at a time."""
+    for start in range(0, len(values), HASHED):
+        yield values[start : start + HASHED]
+
+
+def _digests(base: Any, names: Sequence[Any]) -> Iterator[bytes]:
+    for name in names:
         own = base.copy()
-        own.update(name.encode())
-        keys[i] = int.from_bytes(own.digest(), "big")
-    return keys
+        own.update(str(name).encode())
+        yield own.digest()
 
 
 def _strata(evaluation: Evaluation) -> list[Array]:

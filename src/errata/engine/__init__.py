@@ -7,9 +7,10 @@ One interface, three engines: this process, one GPU, a Ray cluster. A method say
 from __future__ import annotations
 
 from ..core.errors import unknown
+from ..core.scratch import DEFAULT_MEMORY
 from .contract import Engine, HeldRows
 from .local import Local
-from .memory import DEFAULT_MEMORY, read_memory
+from .memory import read_memory
 from .parts import cut, parts_of
 
 __all__ = ["DEFAULT_MEMORY", "ENGINES", "Engine", "HeldRows", "Local", "cut", "open_engine", "parts_of", "read_memory"]

@@ -13,8 +13,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ..core import Array
+from ..core.scratch import DEFAULT_MEMORY, empty_array
 from .contract import Totals, add
-from .memory import DEFAULT_MEMORY, empty_array
 from .parts import cut, parts_of
 
 T = TypeVar("T")
@@ -67,7 +67,7 @@ class Local:
 
     def empty(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
         """A new array to fill."""
-        return empty_array(shape, dtype, self.memory)
+        return empty_array(shape, dtype, self.memory, "F")
 
 
 class LocalRows:

@@ -25,7 +25,9 @@ from . import (
     torch_model,
     xgboost_booster,
 )
+from .array_folder import array_files, read_arrays
 from .class_order import warn_of_order
+from .datasets import dataset_files, read_dataset
 from .files import check_file
 from .formats import FileFormat, InputFormat, ObjectFormat, refuse_data
 from .names import Reading
@@ -75,7 +77,7 @@ def file_formats() -> dict[str, FileFormat]:
 def read(
     path: str | Path, *, metadata: Sequence[str] = (), foreign: Sequence[str] = (), task: str | None = None
 ) -> Evaluation:
-    """An Evaluation from a file.
+    """An Evaluation from a file, a folder of `.npy` files, or a folder or pattern of parquet or arrow files.
 
     metadata: columns (or arrays) with other names that are metadata; "all" for all that can be. foreign:
     representations that do not come from the audited model. task: "classification" or "regression", where whole
@@ -83,14 +85,30 @@ def read(
     any other name.
     """
     path = Path(path)
-    samples = json_files.samples_in(path)
-    if samples:
-        reading = Reading.of(metadata, foreign, path, f"`{path.name}`", task)
-        return warn_of_order(json_files.read_samples(samples, reading))
+    folder = path if path.is_dir() else path.parent
+    reading = Reading.of(metadata, foreign, folder, f"`{path.name}`", task)
+    many = _read_many(path, reading)
+    if many is not None:
+        return warn_of_order(many)
     known = file_formats()
     check_file(path, tuple(known))
-    reading = Reading.of(metadata, foreign, path.parent, f"`{path.name}`", task)
     return warn_of_order(known[path.suffix.lower()].read(path, reading))
+
+
+def _read_many(path: Path, reading: Reading) -> Evaluation | None:
+    """What a folder or a pattern of files holds; None where it is neither, or holds nothing that is known."""
+    if (path / "audit.json").is_file():
+        raise InputError(f"`{path}` is a saved audit; give the rows that it was made of, or new ones")
+    samples = json_files.samples_in(path)
+    if samples:
+        return json_files.read_samples(samples, reading)
+    arrays = array_files(path)
+    if arrays:
+        return read_arrays(arrays, reading)
+    files = dataset_files(path)
+    if files:
+        return read_dataset(files, reading)
+    return None
 
 
 def collect(source: Any, data: Any = None, **options: Any) -> Evaluation:

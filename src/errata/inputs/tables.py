@@ -95,13 +95,15 @@ def keys_of(records: Sequence[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(str(name) for row in records for name in row))
 
 
-def from_arrow(table: pa.Table, reading: Reading) -> Evaluation:
-    """An Evaluation from an arrow table, by the names of its columns."""
+def from_arrow(table: pa.Table, reading: Reading, matrices: Mapping[str, Array] | None = None) -> Evaluation:
+    """An Evaluation from an arrow table, by the names of its columns; matrices: lists that are read already."""
+    matrices = matrices or {}
     reading = checked_reading(table.schema, reading)
     wanted = [name for name in table.column_names if is_wanted(name, reading)]
     table = pa.table({name: _decoded(table.column(name)) for name in wanted})
     classes = [name for name in wanted if has_prefix(name, (PROB,))]
     columns = {name: _converted(name, table.column(name), reading) for name in wanted if name not in classes}
+    columns |= matrices
     if not classes:
         return build(columns, reading)
     if "probs" in columns:
@@ -122,7 +124,7 @@ def names_rows(column: pa.ChunkedArray) -> bool:
 def column_values(table: pa.Table, name: str) -> Any:
     """One column as an array: (n,) of numbers or text, (n, d) of lists of one length; None where it is neither."""
     column = _decoded(table.column(name))
-    if _is_list(column.type) and pc.min(pc.list_value_length(column)).as_py():
+    if is_list(column.type) and pc.min(pc.list_value_length(column)).as_py():
         try:
             return matrix(name, column)
         except InputError:
@@ -193,7 +195,7 @@ def _converted(name: str, column: pa.ChunkedArray, reading: Reading) -> Any:
     metadata = name in reading.metadata or has_prefix(name, ("metadata:",))
     if not metadata and name not in MAY_BE_MISSING:
         _check_present(name, column, reading)
-    if _is_list(column.type) and not metadata:
+    if is_list(column.type) and not metadata:
         return matrix(name, column)
     if name == "embedding" or has_prefix(name, ("embedding:",)):
         raise InputError(f"`{name}` must be a column of lists of numbers; got {column.type} in {reading.where}")
@@ -249,7 +251,7 @@ def matrix(name: str, column: pa.ChunkedArray) -> Array:
         )
     if not d:
         return np.empty((len(column), 0), dtype=np.float32)
-    pieces = [_flat(name, chunk, start, d) for chunk, start in _chunks(column)]
+    pieces = [flat_values(name, chunk, start, d) for chunk, start in _chunks(column)]
     flat = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
     return flat.reshape(len(column), d)
 
@@ -260,7 +262,8 @@ def _chunks(column: pa.ChunkedArray) -> list[tuple[pa.Array, int]]:
     return [(chunk, int(start)) for chunk, start in zip(column.chunks, starts, strict=False) if len(chunk)]
 
 
-def _flat(name: str, chunk: pa.Array, start: int, d: int) -> Array:
+def flat_values(name: str, chunk: pa.Array, start: int, d: int) -> Array:
+    """The numbers of a piece of a column of lists of d values, one list after the other; start: its first row."""
     values = chunk.flatten()
     kind = values.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
@@ -280,7 +283,7 @@ def _is_plain(kind: pa.DataType) -> bool:
     return not (pa.types.is_nested(kind) or binary)
 
 
-def _is_list(kind: pa.DataType) -> bool:
+def is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 

@@ -15,6 +15,7 @@ from ..core.grouping import settle_groups
 from ..core.ownership import settle_sources
 from ..core.same_rows import count_same_rows
 from ..core.soften import SOFTNESS
+from ..engine import Engine, Local, open_engine
 from ..explain import draw_map, restore_explanation
 from ..explain import explain as explain_audit
 from ..hypothesis import OwnSlices, read_slices, untestable
@@ -27,7 +28,8 @@ from ..version import __version__
 from .findings import Findings, find_slices
 from .looks import audit_look, options_as_json
 from .methods import Method, Options, build_slicers, default_methods, method_names, reads_influence
-from .notes import input_notes
+from .notes import drawn_note, input_notes
+from .searching import SEARCH_ROWS, Effort
 from .seeking import FEWEST_ROWS, Sought, seek
 from .self_test import RepeatedSearch, SearchTest, measure_search
 
@@ -49,6 +51,9 @@ def audit(
     positive: str | int | None = None,
     map: bool = False,
     self_test: bool | None = False,
+    search_rows: int = SEARCH_ROWS,
+    engine: str | Engine = "local",
+    memory: int | str | None = None,
     progress: Progress = silent,
 ) -> Audit:
     """Find slices on the search rows, confirm them on the held-out rows, and explain them.
@@ -93,6 +98,13 @@ def audit(
     self_test : bool, optional
         Repeat the search on these rows with groups planted in them, and with outcomes that have no pattern, to measure
         what it finds. It takes about forty times as long as the search. None, as the command has it: up to 50,000 rows.
+    search_rows : int
+        Search rows that methods are fitted to, at most; of more, as many are drawn. Every held-out row counts.
+    engine : str or Engine
+        Who works through all rows: `local`, this process; `cuda`, one GPU; `ray` or `ray://HOST:PORT`, a Ray cluster.
+        The verdicts do not depend on it.
+    memory : int or str, optional
+        What arrays with a value for every row may take, such as "2GB", the default; larger ones lie on disk.
     progress : callable
         Called with the stage and the share that is done.
 
@@ -119,39 +131,35 @@ def audit(
     settings = settings or Settings()
     options = options or {}
     _check_rows(evaluation, train, texts)
+    effort = Effort(open_engine(engine, memory), search_rows, progress)
     if methods is None:
         methods = default_methods(evaluation, required=slices is None)
     built: dict[str, Any] = {}
     if methods or slices is None:  # with slices of the user's own, nothing need be searched
         built |= build_slicers(methods, options, seed, within)
     search = {"methods": methods, "options": options, "seed": seed, "within": within, "crossfit": crossfit}
-    search |= {"metric": metric, "positive": positive, "groups": groups}
+    search |= {"metric": metric, "positive": positive, "groups": groups, "search_rows": search_rows}
     look = audit_look(evaluation, settings, search, train=train, slices=slices)
     evaluation, discover, grouping = _split(evaluation, groups, settings.share)
     softness = _softness(evaluation, built)
     evaluation, ownership = settle_sources(evaluation, discover)
-    said = input_notes(evaluation, built, texts)
+    said = [*input_notes(evaluation, built, texts), *drawn_note(discover, search_rows)]
     sought = seek(evaluation, discover, metric, positive, train=train, slices=slices)
     evaluation = sought.evaluation
     discover = sought.discover
     train = sought.train
-    repeat = RepeatedSearch(evaluation, discover, dict(built), settings, crossfit, train, seed)
+    alone = Effort(Local(threads=1), search_rows)  # repeats run side by side
+    repeat = RepeatedSearch(evaluation, discover, dict(built), settings, crossfit, train, seed, alone)
     if reads_influence(built):
         evaluation, train = add_influence(evaluation, train, discover)
     if sought.slices is not None:
         built[OwnSlices.name] = _own_slices(sought.slices, evaluation, discover)
     findings = find_slices(
-        evaluation, built, discover, settings, crossfit=crossfit, train=train, seed=seed, progress=progress
+        evaluation, built, discover, settings, crossfit=crossfit, train=train, seed=seed, effort=effort
     )
     tested = measure_search(repeat, findings, self_test, progress)
-    record = {
-        **search,
-        **_settings_record(settings, method_names(methods), options, train, findings, sought, said),
-        "look": look,
-        "softness": softness,
-        "ownership": ownership,
-        "groups": grouping,
-    }
+    record = {**search, **_settings_record(settings, method_names(methods), options, train, findings, sought, said)}
+    record |= {"look": look, "softness": softness, "ownership": ownership, "groups": grouping}
     plain = _unexplained(findings, evaluation, discover, record, tested)
     result = _explain(plain, train, texts, seed)
     return add_map(result, seed=seed, progress=progress) if map else result

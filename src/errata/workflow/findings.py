@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ..core import Array, ErrorType, Evaluation, Progress, Slice, silent
+from ..core import Array, ErrorType, Evaluation, Slice
 from ..core.confirm import (
     Settings,
     SliceCandidate,
@@ -21,7 +21,7 @@ from ..core.membership import OVERLAP, jaccard
 from ..core.rules import read_rule
 from ..hypothesis import OwnSlices
 from ..slicers import Slicer
-from .searching import Fit, Search, approximation_key, list_searches, run_all
+from .searching import Effort, Fit, Search, approximation_key, list_searches, run_all
 
 PART = 0.8  # share of a slice's rows in another from which it is a part of it
 ABOUT_AS_BAD = 0.9  # of the gap of a slice from which a rule over columns for mostly its rows is told instead
@@ -47,7 +47,7 @@ def find_slices(
     crossfit: bool = False,
     train: Evaluation | None = None,
     seed: int = 0,
-    progress: Progress = silent,
+    effort: Effort | None = None,
 ) -> Findings:
     """Search with every method, and confirm what it finds.
 
@@ -61,11 +61,13 @@ def find_slices(
         (n,) bool: the search rows.
     settings
         How strict the confirmation is.
-    crossfit, train, seed, progress
+    crossfit, train, seed
         As of `audit`.
+    effort
+        Who does the work, how many rows are searched, and who is told. Default: this process.
     """
     searches = list(list_searches(evaluation, slicers, discover, settings, crossfit))
-    fits = run_all(searches, train, seed, progress)
+    fits = run_all(searches, train, seed, effort or Effort())
     family = [(fit.search, candidate) for fit in fits for candidate in _tested_candidates(fit)]
     results = confirm_all([(search.trial, candidate) for search, candidate in family])
     tested = _in_order([(search, result) for (search, _), result in zip(family, results, strict=True)])

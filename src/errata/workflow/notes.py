@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core import Captions, Evaluation
+from ..core import Array, Captions, Evaluation
 from ..inputs import other_order
 from ..slicers.directions import Directions
 
@@ -37,3 +37,15 @@ def _texts_note(evaluation: Evaluation, slicer: Directions, texts: Captions) -> 
             "directions.scope=prediction"
         ]
     return []
+
+
+def drawn_note(discover: Array, search_rows: int) -> list[str]:
+    """Return that methods were fitted to a sample, where they were."""
+    n = int(discover.sum())
+    if n <= search_rows:
+        return []
+    held_out = len(discover) - n
+    return [
+        f"The search looked at {search_rows:,} of {n:,} search rows, drawn at random; all {held_out:,} held-out rows "
+        "were counted. A smaller slice may be found with more of them (--search-rows)."
+    ]

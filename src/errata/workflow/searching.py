@@ -4,19 +4,45 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from ..core import Array, Evaluation, Progress
+from ..core import Array, Evaluation, InputError, Progress, silent
 from ..core.apply import scoped
 from ..core.confirm import Settings, SliceCandidate, SplitTask
 from ..core.error_types import OutcomeSlice
+from ..engine import Engine, Local
 from ..hypothesis import OwnSlices
 from ..slicers import Approximation, Slicer, knows_outcome
 
+SEARCH_ROWS = 200_000
+FEWEST_SEARCHED = 1000
 MOST_UNLABELLED = 20_000  # held-out rows whose representations help a search: more take memory and say no more
+
+
+@dataclass(frozen=True, eq=False)
+class Effort:
+    """Who does the work of searches, and how many rows they look at.
+
+    Parameters
+    ----------
+    engine
+        Runs passes over all rows.
+    search_rows
+        Search rows that a method is fitted to, at most; of more, as many are drawn. Every held-out row counts.
+    progress
+        Called with the search and the share of all of them that is done.
+    """
+
+    engine: Engine = field(default_factory=Local)
+    search_rows: int = SEARCH_ROWS
+    progress: Progress = silent
+
+    def __post_init__(self) -> None:
+        if self.search_rows < FEWEST_SEARCHED:
+            raise InputError(f"`search_rows` must be at least {FEWEST_SEARCHED:,}; got {self.search_rows:,}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,30 +87,32 @@ def list_searches(
                 yield Search(key, method, task, trial, copy.copy(slicer), bool(reverse))
 
 
-def run_all(searches: Sequence[Search], train: Evaluation | None, seed: int, progress: Progress) -> list[Fit]:
+def run_all(searches: Sequence[Search], train: Evaluation | None, seed: int, effort: Effort) -> list[Fit]:
     """Run the searches; the progress of each is reported as a share of all of them."""
     fits = []
     for i, search in enumerate(searches):
 
         def report(stage: str, share: float, key: str = search.key, done: int = i) -> None:
-            progress(key, (done + share) / len(searches))
+            effort.progress(key, (done + share) / len(searches))
 
         report(search.method, 0.0)
         search.slicer.report_progress = report
-        fits.append(_run(search, train, seed))
+        if hasattr(search.slicer, "engine"):
+            search.slicer.engine = effort.engine
+        fits.append(_run(search, train, seed, effort))
         report(search.method, 1.0)
     return fits
 
 
-def _run(search: Search, train: Evaluation | None, seed: int) -> Fit:
+def _run(search: Search, train: Evaluation | None, seed: int, effort: Effort) -> Fit:
     """Fit a slicer on the search rows; an approximation takes the place of each slice that reads the outcome."""
     slicer = search.slicer
     view = search.trial.evaluation
-    search_rows = view.rows(search.trial.discover)
+    search_rows = view.rows(_drawn(view, search.trial.discover, effort.search_rows))
     if hasattr(slicer, "unlabelled_rows"):  # what is fitted to representations alone may see those of held-out rows
         slicer.unlabelled_rows = _unlabelled(view, search.trial.confirm)
     slicer.fit(search_rows, train=train)
-    own = slicer.membership(view)
+    own = place(slicer, view, effort.engine)
     knowing = [j for j in range(own.shape[1]) if knows_outcome(slicer, view, j)]
     fair = [_candidate(search, slicer, own, j) for j in range(own.shape[1]) if j not in knowing]
     slicers: dict[str, Any] = {search.key: slicer}
@@ -92,7 +120,7 @@ def _run(search: Search, train: Evaluation | None, seed: int) -> Fit:
         return Fit(search, slicers, fair, [])
     approximation = Approximation(search.method, seed).fit(slicer, search_rows, knowing)
     slicers[approximation_key(search)] = approximation
-    weights = approximation.membership(view)
+    weights = place(approximation, view, effort.engine)
     outcome_slices = []
     for column in knowing:
         candidate = _candidate(search, slicer, own, column)
@@ -106,6 +134,36 @@ def _run(search: Search, train: Evaluation | None, seed: int) -> Fit:
     approximations = [item.approximation for item in outcome_slices if item.approximation is not None]
     candidates = fair + [candidate for candidate in approximations if candidate.members.any()]
     return Fit(search, slicers, candidates, outcome_slices)
+
+
+def _drawn(view: Evaluation, discover: Array, most: int) -> Array:
+    """Return the search rows that are looked at: all, or as many as may be, drawn in the order of their ids."""
+    rows = np.flatnonzero(discover)
+    if len(rows) <= most:
+        return rows
+    rows = rows[np.argsort(view.row_ids[rows], kind="stable")]
+    return rows[np.sort(np.random.default_rng(0).choice(len(rows), most, replace=False))]
+
+
+def place(slicer: Any, rows: Evaluation, engine: Engine) -> Array:
+    """Return (n, s) what a fitted slicer gives for all rows, a part of them at a time."""
+    bare = copy.copy(slicer)
+    for name in ("report_progress", "engine", "unlabelled_rows"):  # of this process, and of no use to another
+        vars(bare).pop(name, None)
+    weights: Array | None = None
+    with engine.hold(rows) as held:
+        if len(held.parts) == 1:
+            return np.asarray(slicer.membership(rows))
+        for part, some in held.each(_membership, bare):
+            if weights is None:
+                weights = engine.empty((len(rows), some.shape[1]))
+            weights[part] = some
+    assert weights is not None
+    return weights
+
+
+def _membership(rows: Evaluation, slicer: Any) -> Array:
+    return np.asarray(slicer.membership(rows))
 
 
 def _unlabelled(view: Evaluation, held_out: Array) -> Evaluation:

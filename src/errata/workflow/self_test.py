@@ -21,6 +21,7 @@ from ..inputs.influence import add_influence
 from ..slicers import Slicer
 from .findings import Findings, find_slices
 from .methods import reads_influence
+from .searching import Effort
 from .side_by_side import run_side_by_side
 
 MOST_ROWS = 50_000  # beyond which a search is tested only where somebody asks for it
@@ -48,7 +49,7 @@ class RepeatedSearch:
     ----------
     evaluation, discover
         The rows before influence embeddings are added, and (n,) bool which of them are searched.
-    slicers, settings, crossfit, train, seed
+    slicers, settings, crossfit, train, seed, effort
         As of `find_slices`.
     """
 
@@ -59,6 +60,7 @@ class RepeatedSearch:
     crossfit: bool = False
     train: Evaluation | None = None
     seed: int = 0
+    effort: Effort | None = None
 
     def run(self, rows: Evaluation, discover: Array) -> Findings:
         """Search some rows, or the same rows with other outcomes."""
@@ -66,7 +68,14 @@ class RepeatedSearch:
         if reads_influence(self.slicers):
             rows, train = add_influence(rows, train, discover)
         return find_slices(
-            rows, self.slicers, discover, self.settings, crossfit=self.crossfit, train=train, seed=self.seed
+            rows,
+            self.slicers,
+            discover,
+            self.settings,
+            crossfit=self.crossfit,
+            train=train,
+            seed=self.seed,
+            effort=self.effort,
         )
 
     @property

@@ -89,17 +89,15 @@ class Consensus(BaseSlicer):
         parts: list[Cells] = []
         candidates: list[Candidate] = []
         plans = list(list_scopes(evaluation, self.scope))
-        for done, scope in enumerate(plans):
-            self.report_progress(self.name, done / len(plans))
-            rows = np.flatnonzero(rows_in_scope(evaluation, scope))
-            base = max(float(bad.mean()), float(bad[rows].mean()))
-            if bad[rows].sum() < FEWEST_BAD or bad[rows].all():
-                continue
-            beside = None if scope else elsewhere
-            extra = 0.0 if self._own else price_across_labels(scope, plans)
-            for cells, members, price, rank in _generate(scope, Z[rows], bad[rows], base, beside, self.seed):
+        looks = [_ScopedRows(scope, np.flatnonzero(rows_in_scope(evaluation, scope))) for scope in plans]
+        found_in = self.engine.each(_search_scope, looks, Z, bad, elsewhere, self.seed)
+        for done, (look, found) in enumerate(zip(looks, found_in, strict=True)):
+            self.report_progress(self.name, (done + 1) / len(plans))
+            extra = 0.0 if self._own else price_across_labels(look.scope, plans)
+            base = _base_rate(bad, look.rows)
+            for cells, members, price, rank in found:
                 owner = np.full(len(bad), NOWHERE)
-                owner[rows] = members
+                owner[look.rows] = members
                 owner = owner[compared]
                 candidates += [
                     Candidate(len(parts), j, owner == j, base, price + extra, rank) for j in range(len(cells.cuts))
@@ -220,6 +218,28 @@ class Consensus(BaseSlicer):
 
 
 Found = tuple[Cells, Array, float, int]  # cells, (m,) the slice of each search row, price and rank of a slice
+
+
+@dataclass(frozen=True, eq=False)
+class _ScopedRows:
+    """A scope, and the rows in it."""
+
+    scope: Mapping[str, Any]
+    rows: Array
+
+
+def _base_rate(bad: Array, rows: Array) -> float:
+    """The rate that a slice among some rows must exceed: theirs, and that of all."""
+    return max(float(bad.mean()), float(bad[rows].mean()))
+
+
+def _search_scope(look: _ScopedRows, Z: Array, bad: Array, elsewhere: Array | None, seed: int) -> list[Found]:
+    """What all generators find in one scope; nothing where there is nothing to find."""
+    some = bad[look.rows]
+    if some.sum() < FEWEST_BAD or some.all():
+        return []
+    beside = None if look.scope else elsewhere
+    return list(_generate(look.scope, Z[look.rows], some, _base_rate(bad, look.rows), beside, seed))
 
 
 def _generate(

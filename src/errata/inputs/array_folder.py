@@ -1,0 +1,55 @@
+"""A folder of `.npy` files, each an array under its name, memory-mapped: it may be larger than memory.
+
+`labels.npy`, `probs.npy`, `embedding.npy` and so on, as in an `.npz`; `embedding/NAME.npy` and `metadata/NAME.npy` hold
+what has a name of its own there, `embedding:NAME` and `metadata:NAME`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ..core import Array, Evaluation, InputError
+from ..core.errors import unknown
+from .files import damaged
+from .names import KNOWN, PREFIXES, Reading, build, check_metadata, has_prefix
+
+CLASS_NAMES = "class_names"
+ARRAYS = (*(name for name in KNOWN if name != "image"), CLASS_NAMES)
+
+
+def array_files(folder: Path) -> dict[str, Path]:
+    """Name -> file of the arrays in a folder; none where it is no folder of arrays."""
+    if not folder.is_dir():
+        return {}
+    files = {file.stem: file for file in sorted(folder.glob("*.npy"))}
+    for prefix in PREFIXES:
+        files |= {prefix + file.stem: file for file in sorted((folder / prefix[:-1]).glob("*.npy"))}
+    return files
+
+
+def read_arrays(files: dict[str, Path], reading: Reading) -> Evaluation:
+    """An Evaluation of arrays that stay on disk."""
+    further = [name for name in files if name not in ARRAYS and not has_prefix(name)]
+    reading = reading.with_further(files, further)
+    check_metadata(files, reading)
+    for name in further:
+        if name not in reading.metadata:
+            raise unknown(f"array in {reading.where}:", name, (*ARRAYS, *PREFIXES))
+    arrays = {name: _map(file) for name, file in files.items()}
+    names = arrays.pop(CLASS_NAMES, None)
+    class_names = None if names is None else [str(name) for name in np.atleast_1d(names)]
+    return build(arrays, reading, class_names)
+
+
+def _map(file: Path) -> Array:
+    try:
+        array: Array = np.load(file, mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        if "object" in str(error):  # numpy has no map of those
+            raise InputError(
+                f"`{file}` is an object array, which would need pickle; save it as numbers or as text (`.astype(str)`)"
+            ) from error
+        raise damaged(file, error) from error
+    return array

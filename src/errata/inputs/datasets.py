@@ -1,0 +1,98 @@
+"""Many files that are one table, read a batch at a time: a folder or pattern of parquet or arrow files.
+
+What has one number or text a row is held in memory. Lists of numbers (embeddings, probabilities) may be larger than
+that: they are unpacked into one array, which lies in a temporary file where it is large.
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset
+
+from ..core import Array, Evaluation, InputError
+from ..core.scratch import empty_array
+from .files import damaged
+from .names import Reading, build
+from .tables import checked_reading, flat_values, from_arrow, is_list, is_wanted
+
+SUFFIXES = {".parquet": "parquet", ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc"}
+BATCH = 1 << 16  # rows
+
+
+def dataset_files(path: Path) -> list[Path]:
+    """The files of a folder, or those that a pattern such as `part-*.parquet` names; none where it is neither."""
+    names: Iterable[str] = ()
+    if path.is_dir():
+        names = map(str, path.rglob("*"))
+    elif glob.has_magic(str(path)):
+        names = glob.glob(str(path), recursive=True)
+    return sorted(file for file in map(Path, names) if file.suffix.lower() in SUFFIXES and file.name[0] not in "._")
+
+
+def read_dataset(files: Sequence[Path], reading: Reading) -> Evaluation:
+    """One Evaluation from files with the same columns, rows in the order of the files' names."""
+    kinds = {SUFFIXES[file.suffix.lower()] for file in files}
+    if len(kinds) > 1:
+        raise InputError(f"{reading.where} has parquet files beside arrow files; keep one kind")
+    try:
+        dataset = pa.dataset.dataset([str(file) for file in files], format=kinds.pop())
+        return from_dataset(dataset, reading)
+    except (pa.ArrowException, OSError) as error:
+        raise damaged(files[0].parent, error) from error
+
+
+def from_dataset(dataset: Any, reading: Reading) -> Evaluation:
+    """An Evaluation from a `pyarrow.dataset.Dataset`, by the names of its columns."""
+    schema = dataset.schema
+    reading = checked_reading(schema, reading)
+    wanted = [name for name in schema.names if is_wanted(name, reading)]
+    lists = [name for name in wanted if is_list(schema.field(name).type) and name not in reading.metadata]
+    plain = [name for name in wanted if name not in lists]
+    matrices = _read_lists(dataset, lists)
+    if not plain:
+        return build(matrices, reading)
+    return from_arrow(dataset.to_table(columns=plain), reading, matrices)
+
+
+def _read_lists(dataset: Any, names: Sequence[str]) -> dict[str, Array]:
+    """Name -> (n, d), filled a batch at a time."""
+    if not names:
+        return {}
+    n = dataset.count_rows()
+    filled: dict[str, Array] = {}
+    start = 0
+    batches = dataset.to_batches(columns=list(names), batch_size=BATCH, batch_readahead=2, fragment_readahead=1)
+    for batch in batches:
+        for name in names if len(batch) else ():
+            _fill(filled, name, batch.column(name), start, n)
+        start += len(batch)
+    return filled
+
+
+def _fill(filled: dict[str, Array], name: str, column: pa.Array, start: int, n: int) -> None:
+    """Write the lists of a batch to their rows; the first of them says how long all are."""
+    lengths = pc.list_value_length(column)
+    d = filled[name].shape[1] if name in filled else lengths[0].as_py() or 0
+    other = pc.index(pc.fill_null(pc.equal(lengths, d), False), False).as_py()
+    if other >= 0 or d == 0:
+        at = max(other, 0)
+        raise InputError(
+            f"`{name}` must have lists of one length; row {start + at} has {lengths[at].as_py()} values where others "
+            f"have {d}; give every row the same"
+        )
+    values = flat_values(name, column, start, d).reshape(-1, d)
+    if name not in filled:
+        filled[name] = empty_array((n, d), _float_type(values.dtype))
+    filled[name][start : start + len(values)] = values
+
+
+def _float_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """What the array is stored as: numbers as they are, and those that are no floats as float32."""
+    return dtype if dtype.kind == "f" else np.dtype(np.float32)
