@@ -65,6 +65,7 @@ SETTINGS = {
     "level": "Chance of a false confirmation that this run spends; `alpha` at the first look at these rows.",
     "within": "Where was searched: within each `label` or `prediction`, `none`, or `auto` for each method's own way.",
     "crossfit": "Whether both halves were searched.",
+    "search_rows": "Search rows that methods were fitted to, at most; of more, as many were drawn.",
     "metric": "What was searched for: `error`, `fnr`, `fpr`, `over_prediction` or `under_prediction`.",
     "positive": "The class of `fnr` and `fpr`; null for the second of two.",
     "rows_of": "Fingerprint of the evaluation that the rows are of, where `metric` is not `error`; else null.",

@@ -102,11 +102,11 @@ def audit(
     from ..inputs import read_texts
 
     store.check_output(output)
-    worker = open_engine(engine, memory)
+    work: dict[str, Any] = {"engine": open_engine(engine, memory), "map": draw_map, "self_test": self_test}
     reading: dict[str, Any] = {"metadata": metadata, "foreign": foreign, "task": task}
     saved_reference = _reference(reference, source, reading, metric)
     check_gate(fail_on, ("confirmed", "beyond"), junit, summary)
-    captions = None if texts is None else read_texts(texts)
+    work["texts"] = None if texts is None else read_texts(texts)
     methods = _named_methods(method)
     options = read_options(methods, sets, representation)
     classes = import_methods(plugin)
@@ -118,22 +118,19 @@ def audit(
         "methods": build_own(_methods_for(evaluation, method, own_slices), classes, options, seed),
         "options": without_own(options, classes),
         "seed": seed,
+        "search_rows": search_rows,
     }
     search |= {"within": within, "crossfit": crossfit, "metric": metric, "positive": positive, "groups": groups}
-    search |= {"search_rows": search_rows}
     look = workflow.audit_look(evaluation, settings, search, train=training_rows, slices=own_slices)
     run = run_number(look, store.earlier_looks(evaluation.fingerprint, after, output))
     with progress_bar() as progress:
         result = workflow.audit(
             evaluation,
             settings=replace(settings, run=run),
-            **search,
             train=training_rows,
-            texts=captions,
             slices=own_slices,
-            map=draw_map,
-            self_test=self_test,
-            engine=worker,
+            **search,
+            **work,
             progress=progress,
         )
     write_audit(result, output, as_json=as_json, reference=saved_reference)

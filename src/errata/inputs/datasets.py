@@ -70,8 +70,9 @@ def _read_lists(dataset: Any, names: Sequence[str]) -> dict[str, Array]:
     start = 0
     batches = dataset.to_batches(columns=list(names), batch_size=BATCH, batch_readahead=2, fragment_readahead=1)
     for batch in batches:
-        for name in names if len(batch) else ():
-            _fill(filled, name, batch.column(name), start, n)
+        if len(batch):
+            for name in names:
+                _fill(filled, name, batch.column(name), start, n)
         start += len(batch)
     return filled
 
