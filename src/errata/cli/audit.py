@@ -12,6 +12,7 @@ import typer
 
 from ..core import Evaluation, InputError
 from ..report.gates import audit_gate, shares_gate
+from ..report.printing import echo
 from ..report.progress_bars import progress_bar
 from .common import Dir, Names, Sets, plain_warnings, read_options, write_audit
 from .gates import Junit, Summary, check_gate, finish
@@ -228,14 +229,14 @@ def apply(
     slices = [slice_ for slice_ in saved.slices if slice_.id in weights]
     shares = {slice_.id: float((weights[slice_.id] >= slice_.threshold).mean()) for slice_ in slices}
     for slice_ in slices:
-        typer.echo(f"{slice_.id} {slice_.name}: {shares[slice_.id]:.2%} of {len(rows):,} rows ({slice_.verdict})")
+        echo(f"{slice_.id} {slice_.name}: {shares[slice_.id]:.2%} of {len(rows):,} rows ({slice_.verdict})")
     for slice_ in saved.slices:
         if slice_.id not in weights and slice_.rule.get("scope"):
             missing = " and ".join(f"{key}s" for key in slice_.rule["scope"])
-            typer.echo(f"{slice_.id} {slice_.name}: not placed, since these rows have no {missing}")
+            echo(f"{slice_.id} {slice_.name}: not placed, since these rows have no {missing}")
         elif slice_.id not in weights and slice_.rule.get("kind") == "ids":
-            typer.echo(f"{slice_.id} {slice_.name}: not placed, since it is a list of other rows")
-    typer.echo(str(output))
+            echo(f"{slice_.id} {slice_.name}: not placed, since it is a list of other rows")
+    echo(str(output))
     finish(shares_gate(saved.slices, shares, len(rows), fail_on), junit, summary)
 
 
@@ -245,9 +246,9 @@ def methods(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = 
 
     entries = describe()
     if as_json:
-        typer.echo(json.dumps(entries, indent=1))
+        echo(json.dumps(entries, indent=1))
         return
     for entry in entries:
-        typer.echo(f"{entry['name']}: {entry['summary']}")
-        typer.echo(f"  needs {', '.join(entry['needs']) or 'nothing'}; presets {', '.join(entry['presets'])}")
-        typer.echo(f"  options {', '.join(f'{name}={value!r}' for name, value in entry['options'].items())}")
+        echo(f"{entry['name']}: {entry['summary']}")
+        echo(f"  needs {', '.join(entry['needs']) or 'nothing'}; presets {', '.join(entry['presets'])}")
+        echo(f"  options {', '.join(f'{name}={value!r}' for name, value in entry['options'].items())}")

@@ -21,6 +21,7 @@ from ..bench.real_models import TABLES, expand_tables
 from ..bench.results import check_json, write_rows
 from ..core import InputError, require
 from ..core.errors import unknown
+from ..report.printing import echo
 from ..report.progress_bars import progress_bar
 from ..workflow import check_methods
 from .common import Names, Sets, read_options
@@ -94,8 +95,8 @@ def spotcheck(
         require("torch", "torch")
     with progress_bar() as progress:
         rows = run(benchmark, methods, folder, options=options, progress=progress)
-    typer.echo(f"{benchmark.name}; {configs} worlds, {rows[0]['replaced']} replaced; seed {seed}")
-    typer.echo(spotcheck_table(rows))
+    echo(f"{benchmark.name}; {configs} worlds, {rows[0]['replaced']} replaced; seed {seed}")
+    echo(spotcheck_table(rows))
     write_rows(as_json, rows)
 
 
@@ -200,8 +201,8 @@ def settings(
         results = slice_settings.run(
             table, kinds, methods, folder, benchmark=benchmark, train=train, options=options, progress=progress
         )
-    typer.echo(f"{table.name}, {model} models; {benchmark.n:,} rows a setting; seed {seed}")
-    typer.echo(settings_table(results, kinds))
+    echo(f"{table.name}, {model} models; {benchmark.n:,} rows a setting; seed {seed}")
+    echo(settings_table(results, kinds))
     write_rows(as_json, results)
 
 
@@ -344,9 +345,9 @@ def captured(
     folder = output or RESULTS / f"models-seed{seed}"
     with progress_bar() as progress:
         rows = run(names, methods, folder, seed=seed, options=options, progress=progress)
-    typer.echo(f"Hard predictions of real models; seed {seed}")
-    typer.echo(captured_table(rows))
-    typer.echo(f"\nMeans\n{captured_means(summarise(rows))}")
+    echo(f"Hard predictions of real models; seed {seed}")
+    echo(captured_table(rows))
+    echo(f"\nMeans\n{captured_means(summarise(rows))}")
     write_rows(as_json, rows)
 
 
@@ -437,11 +438,11 @@ def planted(
     if real:
         with progress_bar() as progress:
             rows += run(benchmark, names, methods, folder, options=options, progress=progress)
-        typer.echo(f"Groups of real rows with planted errors; seed {seed}")
-        typer.echo(planted_table([*summarise(rows), *summarise(rows, ("method", "kind"))]))
+        echo(f"Groups of real rows with planted errors; seed {seed}")
+        echo(planted_table([*summarise(rows), *summarise(rows, ("method", "kind"))]))
     if MANY in kinds:
         many = [judge_many(many_rows, name, seed, options) for name in methods]
-        typer.echo(many_table(many))
+        echo(many_table(many))
         rows += many
     write_rows(as_json, rows)
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from ..core.metrics_by import GroupMetrics
+from ..report.printing import echo
 from .common import Names
 
 
@@ -31,11 +32,11 @@ def measure_by(
     names = [name for names in metric for name in names.split(",") if name]
     result = by(read(source, metadata=["all"]), column, metrics=names or None, positive=positive, level=level)
     if as_json:
-        typer.echo(json.dumps(_as_json(result), indent=1, allow_nan=False))
+        echo(json.dumps(_as_json(result), indent=1, allow_nan=False))
         return
-    typer.echo(repr(result))
+    echo(repr(result))
     for name, difference in result.difference().items():
-        typer.echo(f"{name}: largest difference {difference:.4g}, ratio {result.ratio()[name]:.4g}")
+        echo(f"{name}: largest difference {difference:.4g}, ratio {result.ratio()[name]:.4g}")
 
 
 def _as_json(result: GroupMetrics) -> dict[str, Any]:

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from ..core import Audit, InputError
+from ..core.extensions import ExtensionWarning
+from ..report.printing import SafeConsole, echo
 
 Names = list[str]
 Dir = Annotated[Path, typer.Argument(metavar="DIR", help="A saved audit.")]
@@ -67,7 +68,10 @@ def plain_warnings() -> Iterator[None]:
         warnings.simplefilter("ignore", ResourceWarning)  # about our code, not about the file
         yield
     for warning in caught:
-        typer.echo(f"Warning: {warning.message}", err=True)
+        if issubclass(warning.category, ExtensionWarning):
+            warnings.showwarning(warning.message, warning.category, warning.filename, warning.lineno)
+            continue
+        echo(f"Warning: {warning.message}", err=True)
 
 
 def write_audit(
@@ -83,10 +87,10 @@ def write_audit(
 
     store.save(audit, output, report=report.to_html(audit), reference=reference)
     if as_json:
-        typer.echo((output / "audit.json").read_text(), nl=False)
+        echo((output / "audit.json").read_text(), nl=False)
         return
-    console = Console(highlight=False)
+    console = SafeConsole(highlight=False)
     console.print(report.to_terminal(audit))
     if note:
         console.print(Text(f"\n{note}"))
-    typer.echo(f"\n{output / 'report.html'}")  # not through the console: a path that is wrapped cannot be copied
+    echo(f"\n{output / 'report.html'}")  # not through the console: a path that is wrapped cannot be copied

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from ..report.gates import comparison_gate
+from ..report.printing import SafeConsole, echo
 from ..report.progress_bars import progress_bar
 from .common import Names, Sets, read_options
 from .gates import Junit, Summary, check_gate, finish
@@ -77,9 +77,9 @@ def compare(
         with store.atomic_file(output) as partial:
             partial.write_text(text + "\n")
     if as_json:
-        typer.echo(text)
+        echo(text)
     else:
-        console = Console(highlight=False)
+        console = SafeConsole(highlight=False)
         console.print(report.comparison_table(comparison), *map(Text, comparison.facts["notes"]), sep="\n")
     finish(comparison_gate(comparison, "compare", fail_on), junit, summary, quiet=as_json)
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
-from rich.console import Console
 
 from ..core import Evaluation
 from ..fix import PlanFunction
 from ..report.gates import comparison_gate
+from ..report.printing import SafeConsole, echo
 from .common import Dir, Names
 from .gates import Junit, Summary, check_gate, finish
 from .plugins import Plugins, import_methods
@@ -60,8 +60,8 @@ def _command(plan: PlanFunction) -> Any:
             values["slices"] = values["slices"] or None
         result = plan(audit, **values)
         store.save_plan(result, output)
-        typer.echo(result.why)
-        typer.echo(str(output))
+        echo(result.why)
+        echo(str(output))
 
     command.__signature__ = inspect.Signature(fields)  # type: ignore[attr-defined]  # what typer reads
     command.__annotations__ = {field.name: field.annotation for field in fields}
@@ -120,7 +120,7 @@ def recheck(
         with store.atomic_file(output) as partial:
             partial.write_text(text + "\n")
     if as_json:
-        typer.echo(text)
+        echo(text)
     else:
-        Console(highlight=False).print(report.comparison_table(comparison))
+        SafeConsole(highlight=False).print(report.comparison_table(comparison))
     finish(comparison_gate(comparison, "recheck", fail_on), junit, summary, quiet=as_json)

@@ -10,6 +10,7 @@ import typer
 
 from ..core.errors import unknown
 from ..report.gates import Gate
+from ..report.printing import echo
 
 Junit = Annotated[Path | None, typer.Option(metavar="FILE", help="JUnit XML to write, one test case a slice.")]
 Summary = Annotated[Path | None, typer.Option(metavar="FILE.md", help="Markdown to write, for a pull request.")]
@@ -46,6 +47,6 @@ def finish(gate: Gate, junit: Path | None, summary: Path | None, *, quiet: bool 
             with atomic_file(path, replace=True) as partial:
                 partial.write_text(text(gate), encoding="utf-8")
     if gate.sentence:
-        typer.echo(gate.sentence, err=quiet)
+        echo(gate.sentence, err=quiet)
     if gate.failed:
         raise typer.Exit(1)

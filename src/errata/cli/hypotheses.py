@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ..core import Audit
+from ..report.printing import echo
 from .common import Dir
 
 
@@ -41,12 +42,12 @@ def run_tests(
                 if result.text not in earlier and result.errors is not None:
                     records.add_hypothesis(_line(result))
     if as_json:
-        typer.echo(json.dumps([result.to_json() for result in results], indent=1))
+        echo(json.dumps([result.to_json() for result in results], indent=1))
         return
     for result in results:
-        typer.echo(f"{result.text}: {result.verdict}\n  {result.sentence}")
+        echo(f"{result.text}: {result.verdict}\n  {result.sentence}")
     if number > 1:
-        typer.echo(f"Judged as {number:,} hypotheses on the same held-out rows.")
+        echo(f"Judged as {number:,} hypotheses on the same held-out rows.")
 
 
 def _records(audit: Audit, folder: Path, database: str | None) -> AbstractContextManager[Any]:

@@ -17,6 +17,7 @@ import typer
 
 from ..core import Audit, require
 from ..defuse.site import RunSite
+from ..report.printing import echo
 from .common import Dir
 
 Database = Annotated[str | None, typer.Option(metavar="URL", help="Database of the records. Default: a file in DIR.")]
@@ -142,7 +143,7 @@ def _run(app: Any, host: str, port: int, token: str | None) -> None:
                 if ":" in name:
                     name = f"[{name}]"
                 query = f"?token={token}" if token else ""
-                typer.echo(f"http://{name}:{actual_port}/{query}")
+                echo(f"http://{name}:{actual_port}/{query}")
 
     Announced(uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False)).run()
 
@@ -156,7 +157,7 @@ def import_annotations(
     """Add the answers that a page downloaded; a second time adds nothing."""
     with _open_records(folder, database) as records:
         added = records.import_annotations(source, check=questionnaire().checked)
-    typer.echo(f"{added.new:,} answers added")
+    echo(f"{added.new:,} answers added")
 
 
 @annotations_app.command("export")
@@ -174,7 +175,7 @@ def export_annotations(
             records.export_json(output)
         else:
             records.export_parquet(output)
-    typer.echo(str(output))
+    echo(str(output))
 
 
 def _site_of(folder: Path) -> Site:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
+
+from ..report.printing import SafeConsole, echo
 
 if TYPE_CHECKING:
     from .run import Defused
@@ -98,14 +99,14 @@ def _print_result(result: Defused, as_json: bool) -> None:
     from .. import report
 
     if as_json:
-        typer.echo(json.dumps({"stage": result.stage, "words": result.words, "folder": str(result.folder)}))
+        echo(json.dumps({"stage": result.stage, "words": result.words, "folder": str(result.folder)}))
         return
-    typer.echo(f"{result.words[0].upper()}{result.words[1:]}.")
+    echo(f"{result.words[0].upper()}{result.words[1:]}.")
     if result.comparison is not None:
-        Console(highlight=False).print(report.comparison_table(result.comparison))
+        SafeConsole(highlight=False).print(report.comparison_table(result.comparison))
     if result.stage == "to label":
-        typer.echo(f"Label them with `errata serve {result.folder}`, then give this command again to resume the run.")
-    typer.echo(str(result.folder / "report.html"))
+        echo(f"Label them with `errata serve {result.folder}`, then give this command again to resume the run.")
+    echo(str(result.folder / "report.html"))
 
 
 def _settings(sets: Iterable[str], published: bool) -> DefuseSettings:

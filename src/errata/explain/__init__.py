@@ -13,6 +13,7 @@ from typing import Any
 
 from ..core import Array, Audit, Captions, Evaluation, Explanation, InputError, Slice
 from ..core.audit import UnknownExplanation
+from ..core.extensions import load_extensions
 from .captions import DirectionCaptions
 from .classes import Classes
 from .coherence import Coherence
@@ -85,7 +86,7 @@ def registry() -> dict[str, type[Explanation]]:
 
     Those of outside packages come first, so that a name can still be the last word on a slice.
     """
-    outside = {entry.name: entry.load() for entry in entry_points(group="errata.explanations")}
+    outside = load_extensions(entry_points(group="errata.explanations"), ("kind",))
     return {**outside, **EXPLANATIONS}
 
 

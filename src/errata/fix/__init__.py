@@ -11,6 +11,7 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 
 from ..core import Plan
+from ..core.extensions import load_extensions
 from .before_after import correct, hold_out, recheck
 from .prompts import make_prompts, plan_prompts
 from .selection import by_chance, by_confidence, plan_selection, select
@@ -27,7 +28,7 @@ PLANS: dict[str, PlanFunction] = {
 
 def registry() -> dict[str, PlanFunction]:
     """Return our plans and those that other packages offer through the entry point `errata.plans`, by kind."""
-    outside = {entry.name: entry.load() for entry in entry_points(group="errata.plans")}
+    outside = load_extensions(entry_points(group="errata.plans"), ("__call__",))
     return {**outside, **PLANS}
 
 

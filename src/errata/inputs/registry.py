@@ -10,6 +10,7 @@ from typing import Any
 
 from ..core import Evaluation, InputError
 from ..core.errors import unknown
+from ..core.extensions import load_extensions
 from . import (
     csv,
     estimator,
@@ -60,7 +61,7 @@ def registry() -> dict[str, InputFormat]:
 
     Outside ones come first, so that they can accept objects that one of ours would take for something more general.
     """
-    outside = {entry.name: entry.load() for entry in entry_points(group="errata.inputs")}
+    outside = load_extensions(entry_points(group="errata.inputs"), ("name",))
     return {**outside, **FORMATS}
 
 

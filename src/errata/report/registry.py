@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from importlib.metadata import entry_points
 
+from ..core.extensions import load_extensions
 from .contract import Page, Part
 from .pages import annotate, compare, curate, hypothesis, overview, problem, row, slice
 from .parts import map, metrics, path, profile, rows, rule, sizes, training_rows, words
@@ -49,11 +50,11 @@ PARTS: dict[str, Part] = {  # by kind of explanation; sections and `order` say w
 
 def all_pages() -> dict[str, Page]:
     """Our pages, and after them those that outside packages offer through the entry point `errata.pages`."""
-    outside = [entry.load() for entry in entry_points(group="errata.pages")]
+    outside = load_extensions(entry_points(group="errata.pages"), ("name",)).values()
     return {**PAGES, **{page.name: page for page in outside if page.name not in PAGES}}
 
 
 def all_parts() -> dict[str, Part]:
     """Our parts, and after them those that outside packages offer through the entry point `errata.parts`."""
-    outside = [entry.load() for entry in entry_points(group="errata.parts")]
+    outside = load_extensions(entry_points(group="errata.parts"), ("kind",)).values()
     return {**PARTS, **{part.kind: part for part in outside if part.kind not in PARTS}}

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..core import State
 from ..core.errors import unknown
+from ..core.extensions import load_extensions
 from .absent import AbsentSlicer
 from .approximation import Approximation
 from .barlow.slicer import Barlow
@@ -45,12 +46,13 @@ METHODS = (
     HighLoss,
     Confusion,
 )
+SLICER_PARTS = ("name", "needs", "presets", "options", "fit", "membership", "from_state")  # of a class from outside
 SLICERS: dict[str, Any] = {cls.name: cls for cls in METHODS}
 
 
 def registry() -> dict[str, Any]:
     """Our methods and those that outside packages offer through the entry point `errata.slicers`."""
-    outside = {entry.name: entry.load() for entry in entry_points(group="errata.slicers")}
+    outside = load_extensions(entry_points(group="errata.slicers"), SLICER_PARTS)
     return {**outside, **SLICERS}
 
 
