@@ -519,7 +519,8 @@ def _welch_half_width(a: Array, b: Array, level: float = 0.95) -> float | None:
     v = float(b.var(ddof=1)) / len(b)
     if u + v == 0:
         return None
-    freedom = (u + v) ** 2 / (u**2 / (len(a) - 1) + v**2 / (len(b) - 1))
+    share = u / (u + v)  # squares of shares, since squares of variances may be infinite or zero
+    freedom = 1 / (share**2 / (len(a) - 1) + (1 - share) ** 2 / (len(b) - 1))
     return float(stats.t.ppf((1 + level) / 2, freedom) * np.sqrt(u + v))
 
 

@@ -134,6 +134,7 @@ class Evaluation:
         class_names = None
         if self.class_names is not None:
             class_names = tuple(map(str, self.class_names))
+            validate.as_array("class_names", class_names)
         outcome = _checked_outcome(self, n, class_names)
         checked = {
             **outcome,
@@ -423,6 +424,8 @@ def _checked_outcome(ev: Evaluation, n: int, class_names: tuple[str, ...] | None
     _check_names(class_names, probs, labels, predictions)
     if ev.losses is None:
         losses = _derived_losses(labels, probs, predictions, ev.task)
+        if losses is not None:
+            validate.check_moderate("losses", losses)
     else:
         losses = validate.vector("losses", ev.losses, n)
     return {
@@ -443,12 +446,17 @@ def _checked_classes(name: str, value: Any, n: int) -> Array | None:
         array = array[:, 0]
     if array.ndim not in (1, 2):
         raise InputError(f"`{name}` must have shape (n,), or (n, t) for multi-label; got shape {array.shape}")
+    if array.ndim == 2 and array.shape[1] == 0:
+        raise InputError(
+            f"`{name}` has no columns; got shape {array.shape}; give shape (n,), or (n, t) for multi-label"
+        )
     validate.check_length(name, array, n)
     if array.ndim == 2 and array.dtype.kind in "US":
         raise InputError(f"`{name}` of shape {array.shape} must be 0 or 1, one column a label; got text")
     if array.dtype.kind not in "US":
         validate.check_numeric(name, array)
         validate.check_finite(name, array)
+        validate.check_moderate(name, array)
     return array.astype(np.int64) if array.dtype.kind == "b" else array
 
 
@@ -471,9 +479,8 @@ def _class_indices(name: str, values: Array | None, probs: Array) -> Array | Non
     if values.dtype.kind == "f" and (values != np.round(values)).any():
         row = int(np.flatnonzero(values != np.round(values))[0])
         raise InputError(f"`{name}` must be class indices where `probs` are given; got {values[row]} at row {row}")
-    values = values.astype(np.int64)
-    validate.classes_in_range(name, values, probs.shape[1])
-    return values
+    validate.classes_in_range(name, values, probs.shape[1])  # first: as signed numbers the largest are negative
+    return values.astype(np.int64)
 
 
 def _check_names(class_names: tuple[str, ...] | None, probs: Array | None, *classes: Array | None) -> None:
@@ -493,6 +500,8 @@ def _checked_groups(value: Any, n: int) -> Array | None:
     if value is None:
         return None
     groups = validate.as_array("groups", value)
+    if groups.dtype.kind in "Vc":
+        raise InputError(f"`groups` must be numbers or text; got {groups.dtype}; number the groups")
     if groups.ndim != 1:
         raise InputError(f"`groups` must have one value a row; got shape {groups.shape}")
     validate.check_length("groups", groups, n)

@@ -14,7 +14,8 @@ from .blocks import Array, Matrix, RowView, blocks
 from .errors import InputError
 
 SUM_TOLERANCE = 1e-3  # float16 softmax outputs miss 1 by up to about this much
-LARGEST = 1e100
+LARGEST = 1e38  # nearly the largest of single precision; fourth powers of larger numbers are infinite
+DATE_UNITS = ("D", "s", "ms", "us", "ns")
 FLOOR = 1e-12  # a probability of zero for the true class costs 27.6 nats, not infinity
 
 
@@ -30,6 +31,10 @@ def as_array(name: str, value: Any) -> Array:
         array = array.astype(np.float64)  # the methods compute in double precision
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
+    if array.dtype.kind == "S":
+        array = _decoded(name, array)
+    if array.dtype.kind == "U":
+        _check_unicode(name, array)
     view: Array = array.view()
     view.flags.writeable = False
     return view
@@ -42,6 +47,24 @@ def _from_objects(name: str, array: Array) -> Array:
     raise InputError(
         f"`{name}` is an object array (holding {kinds}); convert it to numbers or to text, with no missing values"
     )
+
+
+def _decoded(name: str, array: Array) -> Array:
+    try:
+        return np.char.decode(array, "utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"`{name}` holds bytes that are no UTF-8 ({error.reason}); give it as text") from error
+
+
+def _check_unicode(name: str, array: Array) -> None:
+    """No half of a character: it could be neither hashed nor written."""
+    if not array.dtype.itemsize:
+        return
+    codes = np.ascontiguousarray(array).view(np.uint32).reshape(len(array.reshape(-1)), -1)
+    halves = ((codes >= 0xD800) & (codes <= 0xDFFF)).any(axis=1)
+    if halves.any():
+        row = int(np.flatnonzero(halves)[0]) // max(1, array[:1].size)
+        raise InputError(f"`{name}` has text that is no Unicode (a lone surrogate), first at row {row}; repair it")
 
 
 def check_length(name: str, array: Matrix, n: int) -> None:
@@ -98,6 +121,8 @@ def vector(name: str, value: Any, n: int) -> Array:
 
 def representation(name: str, value: Any, n: int) -> Matrix:
     """A checked (n, d) matrix of numbers, kept on disk where it is on disk."""
+    if name == "embedding:__metadata__":
+        raise InputError("`embedding:__metadata__` cannot be saved, since safetensors uses that name; rename it")
     array: Matrix = value if isinstance(value, RowView) else as_array(name, value)
     if array.ndim != 2 or array.shape[1] == 0:
         raise InputError(f"`{name}` must be a matrix of shape (n, d) with d at least 1; got shape {array.shape}")
@@ -177,8 +202,35 @@ def columns(value: Mapping[str, Any] | None, n: int) -> dict[str, Array]:
         if array.ndim != 1:
             raise InputError(f"metadata `{name}` must have one value a row; got shape {array.shape}")
         check_length(f"metadata:{name}", array, n)
-        checked[str(name)] = as_array(f"metadata:{name}", array)
+        checked[str(name)] = _simple(f"metadata:{name}", as_array(f"metadata:{name}", array))
     return checked
+
+
+def _simple(name: str, array: Array) -> Array:
+    """Numbers, booleans, text, or dates that can be stored; an InputError of anything else."""
+    kind = array.dtype.kind
+    if kind in "biufU":
+        return array
+    if kind == "M":
+        return _dates(name, array)
+    if kind == "m":
+        raise InputError(f"`{name}` holds durations ({array.dtype}); give it as numbers, such as seconds")
+    raise InputError(f"`{name}` must be numbers, text or dates; got {array.dtype}; give each part a column of its own")
+
+
+def _dates(name: str, array: Array) -> Array:
+    """Dates in a unit that tables have: days, or seconds and finer."""
+    unit, count = np.datetime_data(array.dtype)
+    if unit in ("ps", "fs", "as"):
+        raise InputError(f"`{name}` holds dates in {unit} ({array.dtype}); give them in nanoseconds or coarser")
+    if unit == "generic" or (count == 1 and unit in DATE_UNITS):
+        return array
+    stored = array.astype("datetime64[s]")
+    wrong = ~np.isnat(array) & (stored.astype(array.dtype) != array)
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise InputError(f"`{name}` has a date out of range at row {row} ({array.dtype}); check its unit")
+    return stored
 
 
 def _text(value: Any) -> str:

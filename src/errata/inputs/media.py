@@ -52,7 +52,9 @@ class Texts:
         value = self._texts[i]
         if isinstance(value, bytes):
             return value.decode("utf-8", errors="replace")
-        return "" if value is None else str(value)
+        if value is None:
+            return ""
+        return str(value).encode("utf-8", errors="replace").decode("utf-8")  # without halves of characters
 
 
 class Images:
@@ -185,14 +187,14 @@ class ImagePaths(Images):
         path = self._path(item)
         try:
             return None if path is None else path.stat().st_size.to_bytes(8, "big")
-        except OSError:
+        except (OSError, ValueError):  # the latter of a name that no file can have
             return None
 
     def _content(self, item: int) -> Any:
         path = self._path(item)
         try:
-            return None if path is None else path.read_bytes()
-        except OSError:
+            return None if path is None or not path.is_file() else path.read_bytes()
+        except (OSError, ValueError):
             return None
 
     def _open(self, item: int, px: int) -> Image.Image | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,6 @@ from .formats import FileFormat
 from .names import KNOWN, PREFIXES, Reading, build, check_metadata, has_prefix
 
 ARRAYS = (*(name for name in KNOWN if name != "image"), "class_names")  # images as bytes need a table
-BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, KeyError)  # what numpy raises of such a file
 
 
 def read_npz(path: Path, reading: Reading) -> Evaluation:
@@ -42,7 +39,7 @@ def open_npz(path: Path) -> Any:
     """The archive, which reads an array when it is asked for by name."""
     try:
         archive = np.load(path, allow_pickle=False)
-    except BROKEN as error:
+    except Exception as error:  # of damaged bytes, zip and numpy raise almost anything
         raise damaged(path, error) from error
     if not isinstance(archive, np.lib.npyio.NpzFile):
         raise InputError(f"`{path}` is a single array, not an npz; save it with np.savez and a name for each array")
@@ -53,7 +50,7 @@ def read_array(path: Path, archive: Any, name: str) -> Array:
     """One array of the archive of `path`."""
     try:
         array: Array = archive[name]
-    except BROKEN as error:
+    except Exception as error:
         if "allow_pickle" in str(error):
             raise InputError(
                 f"`{name}` in `{path}` is an object array, which would need pickle; "

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..core import Array, Evaluation, InputError, Media, Origin, Source
+from ..core.validate import DATE_UNITS
 from . import arrays
 
 DISPLAY_PX = 256
-ARROW_UNITS = ("D", "s", "ms", "us", "ns")  # of dates
 IMAGES = "media.parquet"
 COLUMNS = {"ids": "id", "labels": "label", "predictions": "prediction", "losses": "loss", "groups": "group"}
 
@@ -78,7 +78,7 @@ def to_arrow(values: Array) -> pa.Array:
         return pa.array(values.tolist())
     if kind in "cV":
         return pa.array([str(value) for value in values])
-    if kind == "M" and np.datetime_data(values.dtype)[0] not in ARROW_UNITS:
+    if kind == "M" and np.datetime_data(values.dtype)[0] not in DATE_UNITS:
         values = values.astype("datetime64[s]")
     return pa.array(_native(values))
 
