@@ -45,6 +45,10 @@ def audit(
     ] = None,
     train: Annotated[Path | None, typer.Option(metavar="FILE", help="The rows that the model was trained on.")] = None,
     texts: Annotated[Path | None, typer.Option(metavar="FILE", help="A .npz of texts to describe slices by.")] = None,
+    vocabulary: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Your own words and phrases to describe texts by, one a line."),
+    ] = None,
     after: Annotated[list[Path], typer.Option(metavar="DIR", help="An earlier audit of the same rows.")] = [],
     alpha: Annotated[float, typer.Option(help="Chance of any false confirmation.")] = 0.05,
     delta: Annotated[
@@ -100,14 +104,13 @@ def audit(
     from ..core.confirm import Settings
     from ..core.looks import run_number
     from ..engine import open_engine
-    from ..inputs import read_texts
 
     store.check_output(output)
     work: dict[str, Any] = {"engine": open_engine(engine, memory), "map": draw_map, "self_test": self_test}
     reading: dict[str, Any] = {"metadata": metadata, "foreign": foreign, "task": task}
     saved_reference = _reference(reference, source, reading, metric)
     check_gate(fail_on, ("confirmed", "beyond"), junit, summary)
-    work["texts"] = None if texts is None else read_texts(texts)
+    work |= _read_descriptions(texts, vocabulary)
     methods = _named_methods(method)
     options = read_options(methods, sets, representation)
     classes = import_methods(plugin)
@@ -147,6 +150,15 @@ def _read_rows(source: Path, reading: dict[str, Any], train: Path | None) -> tup
     if train is None:
         return evaluation, None
     return evaluation, read(train)
+
+
+def _read_descriptions(texts: Path | None, vocabulary: Path | None) -> dict[str, Any]:
+    """Return the texts and the words that slices may be described by, as arguments of `audit`."""
+    from ..inputs import read_texts, read_vocabulary
+
+    captions = None if texts is None else read_texts(texts)
+    phrases = None if vocabulary is None else read_vocabulary(vocabulary)
+    return {"texts": captions, "vocabulary": phrases}
 
 
 def _reference(wanted: bool, source: Path, reading: dict[str, Any], metric: str) -> dict[str, Any] | None:

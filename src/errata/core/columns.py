@@ -69,7 +69,8 @@ class TypedColumn:
         if op == "!=":
             return ~self.matches("=", values)
         if op == "contains":
-            return np.char.find(self.folded, str(values[0])) >= 0
+            found = [np.char.find(self.folded, str(value)) >= 0 for value in values]
+            return np.asarray(np.any(found, axis=0))
         compare = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}[op]
         inside: Array = compare(self.folded, values[0])
         return inside

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 WORD = r"[^\W_]+(?:['’][^\W_]+)*"  # letters and digits of any script; "don't" is one word
 FEWEST_FOR_PERCENT = 20  # rows; of fewer, a percentage pretends to know more than it does
 READS_OUTCOME = "The method reads the outcome of a row, so a high error is by construction."
 ERROR = "error"  # `Overall.outcome` where an outcome is an error
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text in lower case, in their order."""
+    return re.findall(WORD, text.lower())

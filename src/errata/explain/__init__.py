@@ -6,7 +6,7 @@ One kind of explanation is one module with one typed class. `SLICE_EXPLANATIONS`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import entry_points
 from typing import Any
@@ -33,6 +33,7 @@ from .path import TreePath
 from .relabel import Relabel, relabel_candidates
 from .rule import Rule
 from .sizes import Sizes
+from .text_phrases import check_vocabulary
 from .tokens import Tokens
 from .training_opponents import Opponents, opponents
 from .training_rows import has_influence
@@ -45,6 +46,7 @@ __all__ = [
     "SliceExplanation",
     "SliceView",
     "caption_candidates",
+    "check_vocabulary",
     "draw_features",
     "draw_map",
     "explain",
@@ -97,14 +99,15 @@ def explain(
     clusters: Array | None = None,
     train: Evaluation | None = None,
     texts: Captions | None = None,
+    vocabulary: Sequence[str] | None = None,
     arrays: Mapping[str, Mapping[str, Array]] | None = None,
 ) -> Audit:
     """The audit with names and explanations for every slice; an explanation whose input is missing is left out.
 
     seed: of the rows drawn at random. clusters: (n,) int, the cluster of each row in a plain clustering, drawn beside
     the slices. train: the rows the model was trained on, for opponents and helpers, where both have influence
-    embeddings. texts: candidates for describing each slice. arrays: key of a slicer -> its fitted arrays, which the
-    rules of its slices name.
+    embeddings. texts: candidates for describing each slice. vocabulary: words and phrases of the rows' texts that may
+    describe one; default: all. arrays: key of a slicer -> its fitted arrays, which the rules of its slices name.
     """
     if clusters is not None and clusters.shape != audit.discover.shape:
         raise InputError(
@@ -113,7 +116,8 @@ def explain(
     if texts is not None:
         texts.check_with(audit.evaluation)
     known_train = train if has_influence(audit.evaluation, train) else None
-    context = Context(audit, seed, clusters, known_train, texts, arrays or {})
+    phrases = None if vocabulary is None else check_vocabulary(vocabulary, audit.evaluation)
+    context = Context(audit, seed, clusters, known_train, texts, phrases, arrays or {})
     kinds = registry().values()
     views = [_explain_slice(view_of(audit, slice_, context.tasks), context, kinds) for slice_ in audit.slices]
     slices = with_unique_names([_explained(view) for view in views], views, context)

@@ -14,16 +14,16 @@ from .classes import Classes
 from .context import Context
 from .descriptions import Descriptions, unit_products
 from .encode import Column
-from .tokens import Words
+from .text_phrases import Words, phrase_evidence, telling_phrases
 from .view import SliceView
 
 LEAST_COVERED = 0.1  # of the members: a name that fits fewer misleads
 LEAST_PRECISE = 0.5  # of what it fits: a name of which most lies elsewhere misleads
 LEAST_POINTS = 0.2  # above the rest: a name that fits everything says nothing
 FEWEST = 5  # members that it fits
-COST = 0.03  # of F1, of every condition or word beyond the first
-MOST_WORDS = 3
-MOST_TRIED = 200  # words that are tried as the first
+COST = 0.03  # of F1, of every condition or phrase beyond the first
+MOST_PHRASES = 3
+MOST_TRIED = 50  # phrases with the most evidence
 FEWEST_WRONG = 3  # errors before "mostly taken for" is said
 LEAST_TAKEN = 0.5  # of those errors
 
@@ -126,55 +126,44 @@ def taken_for(view: SliceView, predictions: Column | None, matches: Array) -> st
 
 
 def word_candidates(view: SliceView, context: Context) -> list[NameCandidate]:
-    """The word that fits best, and with it up to two more of which a text has one."""
+    """The word or phrase that fits best, and with it up to two more of which a text has one."""
     words = context.words
     if words is None:
         return []
-    chosen: list[str] = []
+    tried = telling_phrases(view, words, phrase_evidence(view, words), MOST_TRIED)
+    chosen: list[int] = []
     matches = np.zeros(len(view.inside), dtype=bool)
     candidates = []
-    tried = _tried_words(view, words)
-    for parts in range(1, MOST_WORDS + 1):
-        best = _best_word(view, words, matches, [word for word in tried if word not in chosen])
+    for parts in range(1, MOST_PHRASES + 1):
+        best = _best_phrase(view, words, matches, [j for j in tried if j not in chosen])
         if best is None:
             break
         chosen.append(best)
-        matches = matches | words.with_any([best])
-        candidates.append(NameCandidate(_quoted_words(chosen), "tokens", matches, parts))
+        matches = matches | words.have(best)
+        text = contains_words([words.phrases[j] for j in chosen])
+        candidates.append(NameCandidate(text, "tokens", matches, parts))
     return candidates
 
 
-def _tried_words(view: SliceView, words: Words) -> list[str]:
-    """The words with the best F1 alone, on the rows that choose, of those that enough members have."""
-    inside = words.rows_with(view.inside & view.chosen)
-    outside = words.rows_with(view.rest & view.chosen)
-    n = max(int(np.count_nonzero(view.inside & view.chosen)), 1)
-    f1 = 2 * inside / (n + inside + outside)
-    order = np.argsort(-np.where(inside >= FEWEST, f1, 0.0), kind="stable")[:MOST_TRIED]
-    return [str(words.vocabulary[j]) for j in order if inside[j] >= FEWEST]
-
-
-def _best_word(view: SliceView, words: Words, matches: Array, tried: Sequence[str]) -> str | None:
-    """The word that adds most to the F1 of what the words before it fit, more than it costs; None where none does."""
+def _best_phrase(view: SliceView, words: Words, matches: Array, tried: Sequence[int]) -> int | None:
+    """The phrase that adds most to the F1 of what those before it fit, more than it costs; None where none does."""
     members = view.inside & view.chosen
     scope = members | (view.rest & view.chosen)
     rows = np.flatnonzero(scope & ~matches)
     if not tried or not len(rows):
         return None
-    new = words.presence(rows, tried)
-    both = np.count_nonzero(members & matches) + np.asarray(new[members[rows]].sum(axis=0)).ravel()
-    fitted = np.count_nonzero(scope & matches) + np.asarray(new.sum(axis=0)).ravel()
+    new = words.present(rows, tried)
+    both = np.count_nonzero(members & matches) + new[members[rows]].sum(axis=0)
+    fitted = np.count_nonzero(scope & matches) + new.sum(axis=0)
     f1 = 2 * both / (np.count_nonzero(members) + fitted)
     best = int(f1.argmax())
     before = fit(view, matches, view.chosen).f1 if matches.any() else -1.0
     return tried[best] if f1[best] > before + COST else None
 
 
-def _quoted_words(words: Sequence[str]) -> str:
-    quoted = [f"“{word}”" for word in words]
-    if len(quoted) == 1:
-        return f"texts with {quoted[0]}"
-    return f"texts with {', '.join(quoted[:-1])} or {quoted[-1]}"
+def contains_words(phrases: Sequence[str]) -> str:
+    """A condition on the texts of the rows, in the grammar of hypotheses."""
+    return "text contains " + " or ".join(f"“{phrase}”" for phrase in phrases)
 
 
 def text_candidates(view: SliceView, context: Context) -> list[NameCandidate]:

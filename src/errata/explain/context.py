@@ -13,7 +13,7 @@ from ..core import Array, Audit, Captions, Evaluation
 from ..core.rules.leaks import find_leaks, search_classes
 from ..core.rules.literals import CodedColumn, encode_all
 from .encode import Column, Skipped, class_values, encode, encode_classes
-from .tokens import Words, count_words
+from .text_phrases import Words, count_words
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +25,7 @@ class Context:
     clusters: Array | None = None  # (n,) int: the cluster of each row in a plain clustering
     train: Evaluation | None = None  # the rows the model was trained on, where their influence can be computed
     texts: Captions | None = None  # candidates for describing a slice
+    vocabulary: tuple[str, ...] | None = None  # phrases of the user's own: the only ones that words are chosen from
     arrays: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)  # key of a slicer -> its fitted arrays
 
     @cached_property
@@ -34,9 +35,9 @@ class Context:
 
     @cached_property
     def words(self) -> Words | None:
-        """How often each word stands in each row; None where rows are no texts."""
+        """Which row has which word or phrase; None where rows are no texts."""
         media = self.audit.evaluation.media
-        return None if media is None else count_words(media)
+        return None if media is None else count_words(media, self.vocabulary)
 
     @cached_property
     def columns(self) -> tuple[Column | Skipped, ...]:

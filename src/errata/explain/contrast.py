@@ -13,12 +13,12 @@ from .classes import Classes
 from .context import Context
 from .metadata import Metadata
 from .profile import ColumnProfile
-from .tokens import Words
+from .text_phrases import Words, phrase_evidence
 from .view import SliceView
 
 LEAST_POINTS = 10.0  # less is hardly telling
 FEWEST = 5  # held-out rows that have it, on the side that has more
-MOST_WORDS = 5  # on each side, that are tried
+MOST_WORDS = 5  # words and phrases on each side, that are tried
 
 
 @dataclass(frozen=True)
@@ -75,17 +75,17 @@ def _of_column(profile: ColumnProfile, word: str | None) -> Iterator[_Option]:
 
 
 def _of_words(view: SliceView, words: Words) -> Iterator[_Option]:
-    """The words whose share of rows differs most on the rows that choose, counted on held-out rows."""
-    sides = (view.inside, view.rest)
-    found = [words.rows_with(side & view.chosen) / max(np.count_nonzero(side & view.chosen), 1) for side in sides]
-    points = 100 * (found[0] - found[1])
+    """The phrases whose shares differ most, beyond chance, on the rows that choose; counted on held-out rows."""
+    evidence = phrase_evidence(view, words)
+    points = np.where(evidence.sure, evidence.points, 0.0)
     order = np.argsort(-points, kind="stable")
-    counts = [words.rows_with(side & view.measured) for side in sides]
-    totals = [int(np.count_nonzero(side & view.measured)) for side in sides]
+    sides = (view.inside & view.measured, view.rest & view.measured)
+    counts = [words.rows_with(side) for side in sides]
+    totals = [int(np.count_nonzero(side)) for side in sides]
     for j in dict.fromkeys([*order[:MOST_WORDS].tolist(), *order[::-1][:MOST_WORDS].tolist()]):
         inside, outside = ((int(count[j]), total) for count, total in zip(counts, totals, strict=True))
         way = "more" if points[j] > 0 else "less"
-        yield _Option(float(points[j]), Contrast(f"“{words.vocabulary[j]}”", inside, outside, way))
+        yield _Option(float(points[j]), Contrast(f"“{words.phrases[j]}”", inside, outside, way))
 
 
 def _bears_out(contrast: Contrast) -> bool:

@@ -2,33 +2,93 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
+from ..core.blocks import Array
 from ..core.columns import TypedColumn, type_column
 from ..core.errors import InputError
 from ..core.evaluation import Evaluation
+from ..core.media import Media
+from ..core.words import WORD, words_of
 
 OUTCOME = ("label", "prediction")
 BUILT_IN = (*OUTCOME, "id")  # not metadata: words are not looked for in them
+TEXT = "text"  # the rows' own texts, where they are texts
 MAX_COMPARED = 2000  # words, around the mistyped one in alphabetical order, that are compared with it
 MAX_LISTED = 8  # columns or values that an error lists
 
 
+@dataclass(frozen=True, eq=False)
+class TextColumn:
+    """The texts of the rows, in which `contains` looks for whole words that follow each other.
+
+    Attributes
+    ----------
+    media : Media
+        One text a row.
+    """
+
+    name: ClassVar[str] = TEXT
+    kind: ClassVar[str] = "words"
+    media: Media
+
+    @cached_property
+    def present(self) -> Array:
+        """(n,) bool: rows that have a word."""
+        return np.array([re.search(WORD, text) is not None for text in self.texts()], dtype=bool)
+
+    def distinct(self, rows: Array | None = None) -> list[Any]:
+        """Distinct words in order; of some rows ((n,) bool) or of all."""
+        chosen = (text for i, text in enumerate(self.texts()) if rows is None or rows[i])
+        return sorted({word for text in chosen for word in words_of(text)})
+
+    def matches(self, op: str, phrases: Sequence[float | str]) -> Array:
+        """(n,) bool: rows that have one of the phrases, each words in lower case with a space between them."""
+        wanted = [str(phrase) for phrase in phrases]
+        return np.array([_has_any(text.lower(), wanted) for text in self.texts()], dtype=bool)
+
+    def texts(self) -> Iterator[str]:
+        """The text of each row, "" where it has none."""
+        return (self.media.text(i) or "" for i in range(len(self.media)))
+
+
+def _has_any(lower: str, phrases: Sequence[str]) -> bool:
+    """Whether a text in lower case has one of the phrases, whatever stands between its words."""
+    if not any(phrase.partition(" ")[0] in lower for phrase in phrases):  # much quicker than splitting it into words
+        return False
+    text = f" {' '.join(words_of(lower))} "
+    return any(f" {phrase} " in text for phrase in phrases)
+
+
+AnyColumn = TypedColumn | TextColumn
+
+
 def column_names(evaluation: Evaluation) -> list[str]:
-    """Every name that a condition may use: `label`, `prediction` and `id` take precedence over metadata."""
+    """Every name that a condition may use: `label`, `prediction`, `id` and `text` take precedence over metadata."""
     classes = {"label": evaluation.labels, "prediction": evaluation.predictions}
     outcome = [name for name, array in classes.items() if array is not None and array.ndim == 1]
-    return list(dict.fromkeys([*outcome, "id", *evaluation.metadata]))
+    texts = [TEXT] if has_texts(evaluation) else []
+    return list(dict.fromkeys([*outcome, "id", *texts, *evaluation.metadata]))
 
 
-def read_column(evaluation: Evaluation, name: str) -> TypedColumn:
+def has_texts(evaluation: Evaluation) -> bool:
+    """Whether the rows are texts."""
+    return evaluation.media is not None and evaluation.media.kind == "text"
+
+
+def read_column(evaluation: Evaluation, name: str) -> AnyColumn:
     """The column called `name`, as numbers where it can be; an InputError where there is none."""
     if name not in column_names(evaluation):
         raise unknown_column(name, column_names(evaluation))
+    if name == TEXT and evaluation.media is not None and has_texts(evaluation):
+        return TextColumn(evaluation.media)
     if name == "id":
         return type_column(name, evaluation.row_ids, look_for_numbers=False)
     classes = {"label": evaluation.labels, "prediction": evaluation.predictions}.get(name)
@@ -44,7 +104,10 @@ def to_columns(evaluation: Evaluation) -> dict[str, dict[str, Any]]:
     columns = {}
     for name in column_names(evaluation):
         column = read_column(evaluation, name)
-        values: list[Any] = column.values.tolist()
+        if isinstance(column, TextColumn):
+            values: list[Any] = list(column.texts())
+        else:
+            values = column.values.tolist()
         for i in np.flatnonzero(~column.present):
             values[i] = None
         columns[name] = {"kind": column.kind, "values": values}

@@ -2,14 +2,15 @@
 
     condition   terms joined by `or`; a term is factors joined by `and`, which binds tighter
     factor      `not` factor, a condition in parentheses, or a predicate
-    predicate   column = value (also != < <= > >=), column [not] in (value, value), column [not] contains value,
-                column is [not] missing
+    predicate   column = value (also != < <= > >=), column [not] in (value, value), column is [not] missing,
+                column [not] contains value, column [not] contains "value" or "value"
 
-Columns are the metadata and `label`, `prediction`, `id`, which take precedence over metadata of the same name. Names
-and values may be quoted, and must be where they contain an operator, `and` or `or`. Numbers compare as numbers, text
-ignoring case; `contains` looks for a substring. A missing value matches neither a predicate nor its negation, except
-that of `is missing`. Text without any operator is not a condition but words. `report/static/hypothesis_grammar.js` is
-the same grammar in a page; both are tested with one file of cases.
+Columns are the metadata and `label`, `prediction`, `id`, `text`, which take precedence over metadata of the same name.
+Names and values may be quoted, and must be where they contain an operator, `and` or `or`. Numbers compare as numbers,
+text ignoring case; `contains` looks for a substring, and in `text`, the rows' own texts, for whole words that follow
+each other. A missing value matches neither a predicate nor its negation, except that of `is missing`. Text without any
+operator is not a condition but words. `report/static/hypothesis_grammar.js` is the same grammar in a page; both are
+tested with the same files of cases.
 """
 
 from __future__ import annotations
@@ -23,8 +24,17 @@ from ..core.blocks import Array
 from ..core.columns import TypedColumn, format_value, parse_number
 from ..core.errors import InputError
 from ..core.evaluation import Evaluation
-from ..core.words import WORD
-from .columns import column_names, find_column, nearest_number, nearest_word, quoted_list, read_column
+from ..core.words import WORD, words_of
+from .columns import (
+    AnyColumn,
+    TextColumn,
+    column_names,
+    find_column,
+    nearest_number,
+    nearest_word,
+    quoted_list,
+    read_column,
+)
 
 MISSING = "is missing"  # an operator without a value
 MAX_DEPTH = 50  # of nested parentheses and `not`
@@ -84,7 +94,7 @@ class Predicate:
     op : str
         = != < <= > >= in contains, or `is missing`.
     values : tuple[float | str, ...]
-        One value, several after `in`, none after `is missing`.
+        One value, several after `in` and `contains`, none after `is missing`.
     text : str
         As it was written.
     """
@@ -294,12 +304,17 @@ class Parser:
             return Not(predicate)
         return predicate
 
-    def _comparison(self, column: TypedColumn) -> tuple[str, tuple[float | str, ...]]:
+    def _comparison(self, column: AnyColumn) -> tuple[str, tuple[float | str, ...]]:
         """An operator, and its values in the type of the column."""
         written = self.tokens[self.at]
         op = SPELLINGS.get(written.text, written.text.lower())
         self.at += 1
-        texts = self._list() if op == "in" else [self._value(op)]
+        if op == "in":
+            texts = self._list()
+        elif op == "contains":
+            texts = self._alternatives()
+        else:
+            texts = [self._value(op)]
         return op, tuple(_checked_value(column, op, value, quoted) for value, quoted in texts)
 
     def _name(self) -> tuple[str, bool]:
@@ -344,6 +359,20 @@ class Parser:
         self.at += 1
         return values
 
+    def _alternatives(self) -> list[tuple[str, bool]]:
+        """The value after `contains`, and further ones in quotation marks after `or`."""
+        values = [self._value("contains")]
+        while values[-1][1] and self._is_word("or") and self._is_whole_value(self.at + 1):
+            self.at += 1
+            values.append(self._value("or"))
+        return values
+
+    def _is_whole_value(self, i: int) -> bool:
+        """Whether a quoted text stands there that is a value and no column's name: after it a condition ends."""
+        if i >= len(self.tokens) or self.tokens[i].kind != "quoted":
+            return False
+        return i + 1 == len(self.tokens) or self.tokens[i + 1].is_word("and", "or") or self.tokens[i + 1].text == ")"
+
     def _unquoted(self) -> str:
         token = self.tokens[self.at]
         self.at += 1
@@ -365,8 +394,10 @@ class Parser:
         return self._is_kind("mark") and self.tokens[self.at].text == mark
 
 
-def _checked_value(column: TypedColumn, op: str, value: str, quoted: bool) -> float | str:
+def _checked_value(column: AnyColumn, op: str, value: str, quoted: bool) -> float | str:
     """A value in the type of its column: a number, or lower-case text; an InputError where it can match nothing."""
+    if isinstance(column, TextColumn):
+        return _checked_words(column, op, value)
     number = parse_number(value)
     if column.kind == "number":
         if op == "contains":
@@ -385,6 +416,23 @@ def _checked_value(column: TypedColumn, op: str, value: str, quoted: bool) -> fl
             pieces = [word for text in pieces for word in re.findall(WORD, text)]
         raise _never_occurs(column, value, nearest_word(value, list(dict.fromkeys(pieces))))
     return folded
+
+
+def _checked_words(column: TextColumn, op: str, value: str) -> str:
+    """Words to look for in texts, in lower case with one space between them."""
+    words = words_of(value)
+    if op != "contains":
+        raise InputError("“text” is what the rows say; write “text contains” and words.")
+    if not words:
+        raise InputError(f"“{value}” has no word to look for.")
+    phrase = " ".join(words)
+    if not column.matches(op, [phrase]).any():
+        known = set(column.distinct())
+        missing = next((word for word in words if word not in known), None)
+        near = None if missing is None else nearest_word(missing, sorted(known))
+        hint = "" if near is None else f" Did you mean “{near}”?"
+        raise InputError(f"“{value}” never occurs in “text”.{hint}")
+    return phrase
 
 
 def _never_occurs(column: TypedColumn, value: str, near: float | str | None) -> InputError:

@@ -164,4 +164,4 @@ def _no_text(evaluation: Evaluation) -> str:
 def text_columns(evaluation: Evaluation) -> list[TypedColumn]:
     """The metadata that words are looked for in."""
     columns = [read_column(evaluation, name) for name in column_names(evaluation) if name not in BUILT_IN]
-    return [column for column in columns if column.kind == "text"]
+    return [column for column in columns if isinstance(column, TypedColumn) and column.kind == "text"]

@@ -17,7 +17,7 @@ from .progress import terminal_progress
 from .registry import FORMATS, collect, read
 from .robust import add_features, feature_maps
 from .tables import from_table
-from .texts import embed_captions, read_texts
+from .texts import embed_captions, read_texts, read_vocabulary
 from .thresholds import at_thresholds, f1_thresholds
 from .torch_model import from_torch
 
@@ -56,6 +56,7 @@ __all__ = [
     "read",
     "read_detections",
     "read_texts",
+    "read_vocabulary",
     "restore_influence",
     "save_influence",
     "silent",

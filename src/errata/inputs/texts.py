@@ -68,6 +68,14 @@ def read_texts(path: str | Path) -> Captions:
     return Captions(texts, embeddings, representation, **further)
 
 
+def read_vocabulary(path: str | Path) -> list[str]:
+    """Words and phrases that may describe slices of texts, from a text file, one a line."""
+    phrases = _lines(Path(path))
+    if not phrases:
+        raise InputError(f"`{path}` has no word; write words and phrases, one a line")
+    return phrases
+
+
 def _lines(path: Path) -> list[str]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

@@ -64,20 +64,28 @@ def outcomes(audit: Audit) -> Array:
 
 
 def hypothesis_data(audit: Audit) -> dict[str, Any] | None:
-    """The held-out rows, as far as a hypothesis needs them; None where there are no outcomes or too many bytes."""
+    """The held-out rows, as far as a hypothesis needs them; None where there are no outcomes or too many bytes.
+
+    Texts that are too long are left out alone.
+    """
     if audit.evaluation.errors is None:
         return None
     held_out = np.flatnonzero(~audit.discover)
     rows = audit.evaluation.rows(held_out)
     media = audit.evaluation.media
     kind = None if media is None else media.kind
-    data = {
-        "columns": to_columns(rows),
-        "wrong": _base64(outcomes(audit)[held_out]),
-        "n": len(held_out),
-        "media": kind,  # where words would be looked for with a server
-    }
-    return data if len(json.dumps(data)) <= MOST_BYTES else None
+    columns = to_columns(rows)
+    without_texts = {name: column for name, column in columns.items() if column["kind"] != "words"}
+    for kept in (columns, without_texts):
+        data = {
+            "columns": kept,
+            "wrong": _base64(outcomes(audit)[held_out]),
+            "n": len(held_out),
+            "media": kind,  # where words would be looked for with a server
+        }
+        if len(json.dumps(data)) <= MOST_BYTES:
+            return data
+    return None
 
 
 def example_condition(audit: Audit) -> str:

@@ -16,7 +16,7 @@ from ..explain.descriptions import DescriptionRow, Descriptions
 from ..explain.metadata import SkippedColumn
 from ..explain.names import Name
 from ..explain.rule import RuleRow
-from ..explain.tokens import Lengths
+from ..explain.tokens import Lengths, Tokens
 from ..explain.view import Match
 from . import numbers
 
@@ -517,12 +517,23 @@ def nearest_texts(data: Descriptions) -> str:
     return f"Nearest texts, with their average precision on {n} held-out rows: {listed}; by chance {base}."
 
 
+def chosen_phrases(tokens: Tokens) -> str:
+    """How the words and phrases of a slice were chosen; nothing of an audit that did not record it."""
+    if not tokens.compared:
+        return ""
+    of = "phrases of your vocabulary" if tokens.own_vocabulary else "words and phrases"
+    return (
+        f"Chosen among {numbers.count(tokens.compared)} {of} by likelihood ratio, corrected for all of them; "
+        f"at least {tokens.minimum} members have each."
+    )
+
+
 def lengths(data: Lengths) -> str:
-    """The mean length of members and of the rest, in tokens."""
+    """The mean length of members and of the rest, in words."""
     if data.slice is None or data.rest is None:
         return ""
     return (
-        f"Members have {numbers.quantity(data.slice)} tokens on average ({numbers.count(data.slice_n)} rows), "
+        f"Members have {numbers.quantity(data.slice)} words on average ({numbers.count(data.slice_n)} rows), "
         f"the rest {numbers.quantity(data.rest)} ({numbers.count(data.rest_n)} rows)."
     )
 

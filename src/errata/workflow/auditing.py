@@ -16,7 +16,7 @@ from ..core.ownership import settle_sources
 from ..core.same_rows import count_same_rows
 from ..core.soften import SOFTNESS
 from ..engine import Engine, Local, open_engine
-from ..explain import draw_map, restore_explanation
+from ..explain import check_vocabulary, draw_map, restore_explanation
 from ..explain import explain as explain_audit
 from ..hypothesis import OwnSlices, read_slices, untestable
 from ..inputs import read
@@ -46,6 +46,7 @@ def audit(
     groups: str = "auto",
     train: Evaluation | None = None,
     texts: Captions | None = None,
+    vocabulary: Sequence[str] | None = None,
     slices: Mapping[str, Any] | None = None,
     metric: str = "error",
     positive: str | int | None = None,
@@ -83,6 +84,8 @@ def audit(
         The rows that the model was trained on, with the same representations, for methods that need them.
     texts : Captions, optional
         Texts that may describe a slice.
+    vocabulary : list of str, optional
+        Words and phrases of your own that may describe a slice of texts. Default: all words and phrases of the texts.
     slices : mapping, optional
         Slices of your own that are tested with those that are found: name -> a condition such as "age < 5", a mask of
         the rows, or a clustering, (n,) whole numbers. How rows were chosen is not known here: a mask that was made by
@@ -130,7 +133,8 @@ def audit(
     """
     settings = settings or Settings()
     options = options or {}
-    _check_rows(evaluation, train, texts)
+    _check_rows(evaluation, train)
+    _check_descriptions(evaluation, texts, vocabulary)
     effort = Effort(open_engine(engine, memory), search_rows, progress)
     if methods is None:
         methods = default_methods(evaluation, required=slices is None)
@@ -161,7 +165,7 @@ def audit(
     record = {**search, **_settings_record(settings, method_names(methods), options, train, findings, sought, said)}
     record |= {"look": look, "softness": softness, "ownership": ownership, "groups": grouping}
     plain = _unexplained(findings, evaluation, discover, record, tested)
-    result = _explain(plain, train, texts, seed)
+    result = _explain(plain, train, texts, vocabulary, seed)
     return add_map(result, seed=seed, progress=progress) if map else result
 
 
@@ -258,7 +262,7 @@ def save(audit: Audit, folder: str | Path) -> Path:
     return store.save(audit, folder, report=to_html(audit))
 
 
-def _check_rows(evaluation: Evaluation, train: Evaluation | None, texts: Captions | None) -> None:
+def _check_rows(evaluation: Evaluation, train: Evaluation | None) -> None:
     if not isinstance(evaluation, Evaluation):
         raise InputError(f"`audit` takes an Evaluation; got {type(evaluation).__name__}; make one with errata.collect")
     if len(evaluation) < FEWEST_ROWS:
@@ -271,8 +275,14 @@ def _check_rows(evaluation: Evaluation, train: Evaluation | None, texts: Caption
         raise InputError(
             f"at least {shared} rows of the evaluation are also in `train`; audit rows the model was not trained on"
         )
-    if texts is not None:  # `explain` would refuse them after the search
+
+
+def _check_descriptions(evaluation: Evaluation, texts: Captions | None, vocabulary: Sequence[str] | None) -> None:
+    """Refuse what `explain` would refuse after the search."""
+    if texts is not None:
         texts.check_with(evaluation)
+    if vocabulary is not None:
+        check_vocabulary(vocabulary, evaluation)
 
 
 def _split(evaluation: Evaluation, groups: str, share: float) -> tuple[Evaluation, Array, dict[str, Any]]:
@@ -340,9 +350,13 @@ def _clusters(evaluation: Evaluation, slicers: Mapping[str, Any]) -> Array | Non
     return None
 
 
-def _explain(plain: Audit, train: Evaluation | None, texts: Captions | None, seed: int) -> Audit:
+def _explain(
+    plain: Audit, train: Evaluation | None, texts: Captions | None, vocabulary: Sequence[str] | None, seed: int
+) -> Audit:
     arrays = {}
     if texts is not None:  # captions lie along directions that a slicer learned
         arrays = {key: slicer.to_state().arrays for key, slicer in plain.slicers.items()}
     clusters = _clusters(plain.evaluation, plain.slicers)
-    return explain_audit(plain, seed=seed, clusters=clusters, train=train, texts=texts, arrays=arrays)
+    return explain_audit(
+        plain, seed=seed, clusters=clusters, train=train, texts=texts, vocabulary=vocabulary, arrays=arrays
+    )

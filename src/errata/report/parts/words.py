@@ -21,14 +21,15 @@ SECTION = Section("words", "Words and rules", 3, template="section_words.html", 
 
 
 def token_table(view: View, slice_: Slice) -> dict[str, Any] | None:
-    """Words that are more frequent in the slice than elsewhere."""
+    """Words and phrases that members have more of than the rest."""
     tokens = slice_.explanation(Tokens)
     if tokens is None:
         return None
     rows = [
         {
             "token": row.token,
-            "relative": numbers.times(row.relative),
+            "times": numbers.times(row.relative),
+            "rest": _share(row.rest),
             "covers": numbers.rate_of(*row.match.covers),
             "covers_count": numbers.out_of(*row.match.covers),
             "precise": numbers.rate_of(*row.match.precise),
@@ -37,7 +38,12 @@ def token_table(view: View, slice_: Slice) -> dict[str, Any] | None:
         }
         for row in tokens.rows
     ]
-    return {"rows": rows, "length": sentences.lengths(tokens.length)}
+    return {"rows": rows, "chosen": sentences.chosen_phrases(tokens), "length": sentences.lengths(tokens.length)}
+
+
+def _share(counts: tuple[int, int]) -> str:
+    """A share of rows; a dash where an older audit did not count them."""
+    return numbers.rate_of(*counts) if counts[1] else "–"
 
 
 def description_table(view: View, slice_: Slice) -> dict[str, Any] | None:

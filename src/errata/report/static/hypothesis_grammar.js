@@ -1,10 +1,11 @@
-// The grammar of hypothesis/grammar.py for a page without a server. The two are tested with one file of cases
-// (tests/core/hypothesis_cases.json), sentences of errors included.
+// The grammar of hypothesis/grammar.py for a page without a server. The two are tested with the same cases
+// (tests/hypothesis/*_cases.json), sentences of errors included.
 //
-// columns: {name: {kind: "number" | "text", values: [value or null, one a row]}}, as core.hypothesis_columns.to_columns
-// gives them.
+// columns: {name: {kind: "number" | "text" | "words", values: [value or null, one a row]}}, as hypothesis.to_columns
+// gives them; "words" are the rows' own texts.
 
 const OWN = ["label", "prediction", "id"]; // words are not looked for in these
+const NO_TEXTS = "This page does not hold the texts of the rows, so words cannot be found in them; “errata serve” can.";
 const LONGEST = 1000;
 const DEEPEST = 50;
 const MOST_NAMED = 8;
@@ -27,7 +28,8 @@ export class HypothesisError extends Error {}
 
 /**
  * The rows that a text means: {condition: true, or false for words; columns: names it reads, or looks for words in;
- * mask(): booleans}. media: "text" or "image" where rows have such; words in them cannot be found here.
+ * mask(): booleans}. media: "text" or "image" where rows have such; words in images, and in texts that are no column,
+ * cannot be found here.
  */
 export function parse(text, columns, media = null) {
   const written = text.trim();
@@ -37,7 +39,7 @@ export function parse(text, columns, media = null) {
   const table = new Map(Object.entries(columns).map(([name, column]) => [name, new Column(name, column)]));
   const tokens = tokenise(written);
   if (tokens.some((token, i) => token.kind === "op" || (i > 0 && startsOperator(tokens, i)))) {
-    const parser = new Parser(tokens, table);
+    const parser = new Parser(tokens, table, media);
     const ask = parser.parse();
     return { condition: true, columns: [...parser.read], mask: () => ask().map((answer) => answer === true) };
   }
@@ -67,7 +69,9 @@ function wordsOf(text) {
 
 function wordColumns(table, media) {
   const cure = "Write a condition, such as “column = value”.";
-  if (media === "text") fail(`This page does not hold the texts of the rows, so words cannot be found in them; “errata serve” can. ${cure}`);
+  const texts = [...table.values()].filter((column) => column.kind === "words");
+  if (texts.length) return texts;
+  if (media === "text") fail(`${NO_TEXTS} ${cure}`);
   const columns = [...table.values()].filter((column) => column.kind === "text" && !OWN.includes(column.name));
   if (columns.length) return columns;
   if (media === "image") fail(`No column holds text to find words in, and to find words in images takes a text encoder. ${cure}`);
@@ -112,11 +116,15 @@ class Column {
     const test = (held) => {
       if (op === "in" || op === "=") return wanted.has(held);
       if (op === "!=") return !wanted.has(held);
-      if (op === "contains") return held.includes(values[0]);
+      if (op === "contains") return values.some((value) => held.includes(this.kind === "words" ? ` ${value} ` : value));
       return ORDER.get(op)(held, values[0]);
     };
-    const folded = (value) => (this.kind === "text" ? value.toLowerCase() : value);
-    return this.values.map((value) => (value === null ? null : test(folded(value))));
+    return this.values.map((value) => (value === null ? null : test(this.folded(value))));
+  }
+
+  folded(value) {
+    if (this.kind === "number") return value;
+    return this.kind === "words" ? ` ${wordsOf(value).join(" ")} ` : value.toLowerCase();
   }
 }
 
@@ -140,6 +148,7 @@ function parseNumber(text) {
 
 /** A value as its column holds it; refused where it can match nothing. */
 function checked(column, op, value, quoted) {
+  if (column.kind === "words") return checkedWords(column, op, value);
   const number = parseNumber(value);
   if (column.kind === "number") {
     if (op === "contains") fail(`Column “${column.name}” holds numbers; “contains” looks in text.`);
@@ -159,6 +168,21 @@ function checked(column, op, value, quoted) {
     neverOccurs(column, value, nearestWord(value, pieces));
   }
   return folded;
+}
+
+/** Words to look for in texts, in lower case with one space between them. */
+function checkedWords(column, op, value) {
+  const words = wordsOf(value);
+  if (op !== "contains") fail("“text” is what the rows say; write “text contains” and words.");
+  if (!words.length) fail(`“${value}” has no word to look for.`);
+  const phrase = words.join(" ");
+  if (!column.answers(op, [phrase]).includes(true)) {
+    const known = new Set(column.values.flatMap((text) => wordsOf(text ?? "")));
+    const missing = words.find((word) => !known.has(word));
+    const near = missing === undefined ? null : nearestWord(missing, [...known]);
+    fail(`“${value}” never occurs in “text”.${near === null ? "" : ` Did you mean “${near}”?`}`);
+  }
+  return phrase;
 }
 
 function neverOccurs(column, value, near) {
@@ -270,9 +294,10 @@ const or = (a, b) => (a === true || b === true ? true : a === null || b === null
 
 /** One pass over the tokens; every part becomes a function that gives true, false or null (missing) for each row. */
 class Parser {
-  constructor(tokens, table) {
+  constructor(tokens, table, media) {
     this.tokens = tokens;
     this.table = table;
+    this.media = media;
     this.at = 0;
     this.depth = 0;
     this.read = new Set();
@@ -330,6 +355,7 @@ class Parser {
 
   comparison() {
     const { name, negated } = this.name();
+    if (this.media === "text" && name.toLowerCase() === "text" && !this.table.has("text")) fail(NO_TEXTS);
     const column = findColumn(name, this.table);
     this.read.add(column.name);
     const missing = lengthOfMissing(this.tokens, this.at);
@@ -341,7 +367,7 @@ class Parser {
     const written = this.tokens[this.at].text;
     const op = SPELLINGS.get(written) ?? written.toLowerCase();
     this.at += 1;
-    const operands = op === "in" ? this.list() : [this.value(op)];
+    const operands = this.operands(op);
     const values = operands.map(({ text, quoted }) => checked(column, op, text, quoted));
     const ask = () => column.answers(op, values);
     return negated ? this.negated(ask) : ask;
@@ -381,6 +407,23 @@ class Parser {
     if (!this.isMark(")")) fail("A parenthesis is not closed.");
     this.at += 1;
     return values;
+  }
+
+  operands(op) {
+    if (op === "in") return this.list();
+    const values = [this.value(op)];
+    while (op === "contains" && values.at(-1).quoted && this.isWord("or") && this.isWholeValue(this.at + 1)) {
+      this.at += 1;
+      values.push(this.value("or"));
+    }
+    return values;
+  }
+
+  /** Whether a quoted text stands there that is no part of a column's name. */
+  isWholeValue(i) {
+    const after = this.tokens[i + 1];
+    if (this.tokens[i]?.kind !== "quoted") return false;
+    return !after || after.text === ")" || (after.kind === "word" && ["and", "or"].includes(after.text.toLowerCase()));
   }
 
   missingJoint() {
