@@ -22,23 +22,23 @@ class RowView:
 
     def __init__(self, array: Array | RowView, index: Array):
         if isinstance(array, RowView):
-            index = array._index[index]
-            array = array._array
-        self._array: Array = array
-        self._index: Array = index
-        self.shape: tuple[int, ...] = (len(index), *self._array.shape[1:])
-        self.dtype: np.dtype[Any] = self._array.dtype
-        self.ndim: int = self._array.ndim
+            index = array.index[index]
+            array = array.array
+        self.array: Array = array
+        self.index: Array = index
+        self.shape: tuple[int, ...] = (len(index), *self.array.shape[1:])
+        self.dtype: np.dtype[Any] = self.array.dtype
+        self.ndim: int = self.array.ndim
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def __getitem__(self, rows: Any) -> Array:
-        block: Array = np.asarray(self._array[self._index[rows]])
+        block: Array = np.asarray(self.array[self.index[rows]])
         return block
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        array = np.asarray(self._array[self._index])
+        array = np.asarray(self.array[self.index])
         if dtype is None:
             return array
         return array.astype(dtype, copy=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -265,11 +265,20 @@ class Evaluation:
 
     def span(self, rows: slice) -> Evaluation:
         """Consecutive rows without their media: views, not copies. Nothing is checked again."""
-        changes = self._columns_at(rows)
-        changes["representations"] = {name: array[rows] for name, array in self.representations.items()}
-        return self._unchecked({**changes, "media": None})
+        return self.map_columns(lambda array: array[rows])
 
-    def _columns_at(self, index: Array | slice) -> dict[str, Any]:
+    def map_columns(self, change: Callable[[Matrix], Any]) -> Evaluation:
+        """The same evaluation with what `change` makes of each array, and without media. Nothing is checked again."""
+        changes: dict[str, Any] = {"media": None}
+        for name in ("losses", "labels", "probs", "predictions", "ids", "groups"):
+            array = getattr(self, name)
+            if array is not None:
+                changes[name] = change(array)
+        for name in ("representations", "metadata"):
+            changes[name] = {key: change(array) for key, array in getattr(self, name).items()}
+        return self._unchecked(changes)
+
+    def _columns_at(self, index: Array) -> dict[str, Any]:
         """Outcomes, ids, groups and metadata of some rows."""
         columns: dict[str, Any] = {}
         for name in ("losses", "labels", "probs", "predictions", "ids", "groups"):

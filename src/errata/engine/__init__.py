@@ -6,16 +6,33 @@ One interface, three engines: this process, one GPU, a Ray cluster. A method say
 
 from __future__ import annotations
 
+from weakref import WeakValueDictionary
+
 from ..core.errors import unknown
 from ..core.scratch import DEFAULT_MEMORY
+from .cluster import Cluster
 from .contract import Engine, HeldRows
 from .local import Local
 from .memory import read_memory
 from .parts import cut, parts_of
 
-__all__ = ["DEFAULT_MEMORY", "ENGINES", "Engine", "HeldRows", "Local", "cut", "open_engine", "parts_of", "read_memory"]
+__all__ = [
+    "DEFAULT_MEMORY",
+    "ENGINES",
+    "Cluster",
+    "Engine",
+    "HeldRows",
+    "Local",
+    "cut",
+    "open_engine",
+    "parts_of",
+    "read_memory",
+]
 
 ENGINES = ("local", "cuda", "ray")
+
+# Those that somebody uses: two of them would wait for each other's cores.
+clusters: WeakValueDictionary[tuple[str, int], Cluster] = WeakValueDictionary()
 
 
 def open_engine(engine: str | Engine = "local", memory: int | str | None = None) -> Engine:
@@ -24,7 +41,8 @@ def open_engine(engine: str | Engine = "local", memory: int | str | None = None)
     Parameters
     ----------
     engine : str or Engine
-        `local`, this process; `cuda`, one GPU; `ray`, a Ray cluster on this machine, or `ray://HOST:PORT`, another one.
+        `local`, this process; `cuda`, one GPU; `ray`, a Ray cluster of this machine's cores; `ray:HOST:PORT`,
+        the cluster that this machine belongs to (`ray:auto` finds it); `ray://HOST:PORT`, one elsewhere, by its client.
     memory : int or str, optional
         What arrays with a value for every row may take: bytes, or a text such as "2GB". Larger ones go to disk.
     """
@@ -38,4 +56,12 @@ def open_engine(engine: str | Engine = "local", memory: int | str | None = None)
         from .cuda import Cuda
 
         return Cuda(bytes_)
+    if name == "ray":
+        return clusters.setdefault((engine, bytes_), Cluster(_address(engine), bytes_))
     raise unknown("engine", engine, ENGINES)
+
+
+def _address(engine: str) -> str | None:
+    """What Ray calls an address: none of `ray`, all of `ray://HOST:PORT`, what comes after `ray:` of others."""
+    place = engine.partition(":")[2]
+    return engine if place.startswith("//") else place or None
