@@ -211,7 +211,7 @@ def test_rows_of_a_memory_map_stay_on_disk(on_disk):
     assert np.array_equal(np.asarray(view), X[[6, 2]])
     assert np.array_equal(view[1:], X[[2]])
     assert np.asarray(view, dtype=np.float64).dtype == np.float64
-    assert view._array is evaluation.representations["x"]  # one map, however many times rows are picked
+    assert view.array is evaluation.representations["x"]  # one map, however many times rows are picked
 
 
 def test_a_view_of_rows_is_read_in_blocks(on_disk):
