@@ -19,9 +19,9 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from ..core import Array, ErrataError, InputError, MissingExtra, Progress, require, silent
+from ..core.scratch import DEFAULT_MEMORY, SHARE
 from .contract import Totals, add
 from .local import Local
-from .memory import DEFAULT_MEMORY, SHARE
 from .parts import parts_of
 from .travel import write_back
 from .workers import Call, Pool
