@@ -421,7 +421,9 @@ def _option_names(parameter: Any) -> str:
 
 def command_line() -> str:
     lines = ["# Command line", "", NOTE, ""]
-    lines += ["Exit codes: 0 done; 1 a gate failed; 2 bad input (one sentence, nothing written); 70 a fault of ours (one"]
+    lines += [
+        "Exit codes: 0 done; 1 a gate failed; 2 bad input (one sentence, nothing written); 70 a fault of ours (one"
+    ]
     lines += ["sentence; with ERRATA_TRACEBACK=1 in the environment the traceback too).", ""]
     for path, command in commands(root_command()):
         lines += [f"## {' '.join(path)}", "", prose_of_command(command), ""]

@@ -28,7 +28,7 @@ from errata.core.blocks import RowView
 from errata.explain import restore_explanation
 from errata.inputs import ImageArrays, Texts
 from errata.slicers import restore
-from errata.store import arrays, atomic, audits
+from errata.store import arrays, atomic, evaluations
 
 N, D = 240, 4
 METHODS = ("spotlight", "gmm", "confusion", "high-loss")
@@ -326,8 +326,8 @@ def test_a_broken_header_is_told_before_it_is_read(start: bytes, words: str, tmp
 
 DEATHS = {
     "before the first file": ("errata.store.audits.json", "dumps", 0),
-    "at the memberships": ("errata.store.audits.pq", "write_table", 0),
-    "at the rows": ("errata.store.evaluations.pq", "write_table", 1),
+    "at the memberships": ("errata.store.evaluations", "write_rows", 0),
+    "at the rows": ("errata.store.evaluations", "write_rows", 1),
     "at the first slicer": ("errata.store.arrays", "write", 0),
     "at the representations": ("errata.store.arrays", "write", 1),
     "at the report": ("pathlib.Path", "write_text", 3),
@@ -340,7 +340,7 @@ KILLER = """
 import importlib, json, os, pathlib, signal, sys, time
 import errata
 from errata import store
-from errata.store import arrays, atomic, audits
+from errata.store import arrays, atomic, evaluations
 
 atomic.ABANDONED = -1  # what one death left, the next writer cleans at once
 source, target = sys.argv[1], pathlib.Path(sys.argv[2])
@@ -365,7 +365,7 @@ def die_at(place, name, calls):
     setattr(thing, name, fatal)
 
 def slowly():
-    for thing, name in ((audits.pq, "write_table"), (arrays, "write"), (atomic, "_flush")):
+    for thing, name in ((evaluations, "write_rows"), (arrays, "write"), (atomic, "_flush")):
         def slow(*args, real=getattr(thing, name), **kwargs):
             time.sleep(0.04)
             return real(*args, **kwargs)
@@ -448,7 +448,7 @@ def test_killed_at_any_moment_it_leaves_no_folder(saved: Any, tmp_path: Path, mo
 
 
 ERRORS = [RuntimeError("broken"), OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt(), MemoryError()]
-PLACES = [(arrays, "write"), (audits.pq, "write_table"), (atomic, "_flush"), (os, "rename")]
+PLACES = [(arrays, "write"), (evaluations, "write_rows"), (atomic, "_flush"), (os, "rename")]
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)

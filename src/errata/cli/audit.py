@@ -18,6 +18,13 @@ from .common import Dir, Names, Sets, plain_warnings, read_options, write_audit
 from .gates import Junit, Summary, check_gate, finish
 from .plugins import Plugins, build_own, import_methods, without_own
 
+EngineName = Annotated[
+    str, typer.Option(metavar="NAME", help="Who works through all rows: local, cuda, ray or ray://HOST:PORT.")
+]
+Memory = Annotated[
+    str, typer.Option(metavar="SIZE", help="What arrays with a value for every row may take; others lie on disk.")
+]
+
 
 def audit(
     source: Annotated[Path, typer.Argument(metavar="INPUT", help="A .npz, .parquet, .csv or .json file, or a log.")],
@@ -85,12 +92,8 @@ def audit(
     search_rows: Annotated[
         int, typer.Option(metavar="N", help="Search rows that methods look at, at most; every held-out row counts.")
     ] = 200_000,
-    engine: Annotated[
-        str, typer.Option(metavar="NAME", help="Who works through all rows: local, cuda, ray or ray://HOST:PORT.")
-    ] = "local",
-    memory: Annotated[
-        str, typer.Option(metavar="SIZE", help="What arrays with a value for every row may take; others lie on disk.")
-    ] = "2GB",
+    engine: EngineName = "local",
+    memory: Memory = "2GB",
     as_json: Annotated[bool, typer.Option("--json", help="Print audit.json instead of the summary.")] = False,
     fail_on: Annotated[
         str | None,
@@ -218,13 +221,14 @@ def apply(
         float | None, typer.Option(metavar="SHARE", help="Exit 1 if a confirmed slice holds more.")
     ] = None,
     plugin: Plugins = [],
+    engine: EngineName = "local",
+    memory: Memory = "2GB",
     junit: Junit = None,
     summary: Summary = None,
 ) -> None:
     """Find the members of saved slices among new rows."""
-    import pyarrow.parquet as pq
-
     from .. import store, workflow
+    from ..engine import open_engine
     from ..inputs import read
 
     if fail_on is not None and not 0 <= fail_on <= 1:
@@ -234,10 +238,11 @@ def apply(
     saved = workflow.load(folder, methods=import_methods(plugin))
     columns = ["all"] if saved.evaluation.metadata else []  # that rules may read
     rows = read(source, metadata=columns)
-    weights = workflow.apply(saved, rows)
+    worker = open_engine(engine, memory)
+    weights = workflow.apply(saved, rows, place=lambda slicer, some: workflow.place(slicer, some, worker))
     thresholds = {slice_.id: slice_.threshold for slice_ in saved}
     with store.atomic_file(output) as partial:
-        pq.write_table(store.membership_table(rows.row_ids, weights, thresholds), partial)
+        store.write_memberships(partial, rows.row_ids, weights, thresholds)
     slices = [slice_ for slice_ in saved.slices if slice_.id in weights]
     shares = {slice_.id: float((weights[slice_.id] >= slice_.threshold).mean()) for slice_ in slices}
     for slice_ in slices:

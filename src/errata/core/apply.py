@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,10 @@ from .blocks import Array
 from .evaluation import Evaluation
 from .scope import can_place, rows_in_scope
 
+Place = Callable[[Any, Evaluation], Array]
 
-def apply(audit: Audit, evaluation: Evaluation) -> dict[str, Array]:
+
+def apply(audit: Audit, evaluation: Evaluation, *, place: Place | None = None) -> dict[str, Array]:
     """Find the members of an audit's slices among other rows.
 
     Parameters
@@ -23,6 +25,8 @@ def apply(audit: Audit, evaluation: Evaluation) -> dict[str, Array]:
     evaluation : Evaluation
         Any rows with the representations that the slices read. Labels and predictions are needed only by slices
         within one of them.
+    place : callable, optional
+        From a fitted slicer and rows to (n, s) weights; by default the slicer's own `membership`, of all rows at once.
 
     Returns
     -------
@@ -62,7 +66,8 @@ def apply(audit: Audit, evaluation: Evaluation) -> dict[str, Array]:
             continue
         key = slice_.slicer, slice_.task
         if key not in memberships:
-            memberships[key] = audit.slicers[slice_.slicer].membership(rows)
+            slicer = audit.slicers[slice_.slicer]
+            memberships[key] = slicer.membership(rows) if place is None else place(slicer, rows)
         weights[slice_.id] = scoped(slice_.rule, rows, memberships[key][:, slice_.column])
     return weights
 

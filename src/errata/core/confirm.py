@@ -23,6 +23,7 @@ from .mean_loss import compare_means, loss_cap
 from .membership import drop_overlapping, excess_order
 from .references import FEWEST_IN_STRATUM, Reference, class_reference, compare, confidence_reference, rest_reference
 from .scope import rows_in_scope
+from .scratch import fill_rows
 
 LARGEST_SHARE = 0.5  # a slice of over half the rows is not a slice
 LOSS_QUANTILE = 0.9
@@ -151,11 +152,11 @@ class SplitTask:
         if self.by_error:
             rows.need(frozenset({"labels", "predictions"}), "a comparison of errors")
             assert rows.errors is not None
-            return rows.errors.astype(np.float64)
+            return fill_rows(lambda wrong: wrong, np.float64, rows.errors)
         tolerance = self.tolerance
         rows.need(frozenset({"losses"}), "a comparison of losses")
         assert rows.losses is not None
-        return (rows.losses > tolerance).astype(np.float64)
+        return fill_rows(lambda losses: losses > tolerance, np.float64, rows.losses)
 
     @property
     def outcome_name(self) -> str:

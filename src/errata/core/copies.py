@@ -22,7 +22,7 @@ from scipy.sparse.csgraph import connected_components
 from .blocks import Array, Matrix, blocks, take
 from .evaluation import INFLUENCE, Evaluation
 from .media import Fingerprinted, Media
-from .near_copies import BLOCK, find_near_copies
+from .near_copies import BLOCK, MOST_ROWS, find_near_copies
 
 DROPPED_BITS = 4  # of a float's 24: about six digits are compared
 FEWEST_LETTERS = 20  # of a text that tells whose copy it is
@@ -110,7 +110,8 @@ def _united(found: Mapping[str, Array], order: Array) -> Copies | None:
     codes = np.arange(len(order))
     rows = {}
     for name, own in found.items():
-        own = _repeated(own)
+        if (own >= 0).any():
+            own = _repeated(own)
         if not (own >= 0).any():
             continue
         together = unite([codes, own])
@@ -161,8 +162,10 @@ def _text_print(text: str | None) -> bytes | None:
 
 def _representation_codes(X: Matrix, order: Array) -> tuple[Array, Array]:
     """(n,) codes of rows that are equal, and of rows that are nearly equal; -1 elsewhere."""
-    none = np.full(len(X), -1)
+    none = np.full(len(X), -1, dtype=np.int32)
     keys = row_keys(X)
+    if len(X) > MOST_ROWS and not _has_repeats(keys):  # nor are near copies looked for
+        return none, none
     _, codes, sizes = np.unique(keys[order], return_inverse=True, return_counts=True)
     first = np.full(len(sizes), len(X))
     np.minimum.at(first, codes, np.arange(len(X)))  # places in the order of ids
@@ -179,6 +182,11 @@ def _representation_codes(X: Matrix, order: Array) -> tuple[Array, Array]:
     near = none.copy()
     near[distinct] = find_near_copies(rows, np.argsort(np.argsort(order)[distinct], kind="stable"))
     return equal, near
+
+
+def _has_repeats(keys: Array) -> bool:
+    keys = np.sort(keys)
+    return bool((keys[1:] == keys[:-1]).any())
 
 
 def row_keys(X: Matrix) -> Array:

@@ -14,7 +14,9 @@ from . import validate
 from .blocks import Array, Matrix, blocks, take
 from .brief import evaluation_in_brief
 from .errors import InputError, MissingInput, unknown
+from .id_order import blocks_in_order, id_order
 from .media import Media
+from .scratch import fill_rows
 from .views import view_of
 
 INFLUENCE = "influence"  # the representation that holds influence embeddings
@@ -186,28 +188,30 @@ class Evaluation:
     @cached_property
     def fingerprint(self) -> str:
         """A hash of ids and outcomes in id order: two audits with the same one look at the same rows."""
-        order = np.argsort(self.row_ids, kind="stable")
+        order = id_order(self.row_ids)
         digest = hashlib.blake2b(digest_size=16)
         for array in (self.row_ids, self.labels, self.predictions, self.losses):
             if array is not None:
-                digest.update(_digestible(array[order]))
+                _digest(digest, array, order)
         return digest.hexdigest()
 
     @cached_property
     def content(self) -> str:
         """A hash of all that a search may read, in id order: outcomes, representations, metadata, groups."""
-        order = np.argsort(self.row_ids, kind="stable")
+        order = id_order(self.row_ids)
         digest = hashlib.blake2b(self.fingerprint.encode(), digest_size=16)
         columns = {"probs": self.probs, "groups": self.groups}
         columns |= {f"metadata {name}": column for name, column in sorted(self.metadata.items())}
         for name, column in columns.items():
             if column is not None:
-                digest.update(name.encode() + _digestible(column[order]))
+                digest.update(name.encode())
+                _digest(digest, column, order)
         for name, matrix in sorted(self.representations.items()):
             source = self.sources.get(name)
             declared = "" if source is None else f"{source.from_model} {sorted(source.reads)}"
             digest.update(f"representation {name} {declared}".encode())
-            for _, block in blocks(take(matrix, order)):
+            rows = matrix if order is None else take(matrix, order)
+            for _, block in blocks(rows):
                 digest.update(_digestible(block))
         return digest.hexdigest()
 
@@ -305,10 +309,8 @@ class Evaluation:
 
     def by_id(self) -> Evaluation:
         """The rows in the order of their ids; itself where they already are."""
-        order = np.argsort(self.row_ids, kind="stable")
-        if np.array_equal(order, np.arange(len(order))):
-            return self
-        return self.rows(order)
+        order = id_order(self.row_ids)
+        return self if order is None else self.rows(order)
 
     def tasks(self) -> Iterator[tuple[str, Evaluation]]:
         """(name, evaluation) for each task: one, or a binary view of each label of a multi-label problem."""
@@ -380,6 +382,14 @@ class Evaluation:
         return replace(self, representations={**self.representations, name: array}, sources=sources)
 
 
+def _digest(digest: Any, array: Array, order: Array | None) -> None:
+    """Hash a column in an order; texts with a mark between them."""
+    for i, block in enumerate(blocks_in_order(array, order)):
+        if i and block.dtype.kind in "US":
+            digest.update(b"\0")
+        digest.update(_digestible(block))
+
+
 def _digestible(array: Array) -> bytes:
     """The same bytes for the same values, whatever the width they are stored in."""
     if array.dtype.kind in "US":
@@ -429,7 +439,7 @@ def _checked_outcome(ev: Evaluation, n: int, class_names: tuple[str, ...] | None
         if multilabel:
             predictions = (probs >= 0.5).astype(np.int64)
         else:
-            predictions = probs.argmax(axis=1)
+            predictions = fill_rows(lambda rows: rows.argmax(axis=1), np.int64, probs)
     _check_names(class_names, probs, labels, predictions)
     if ev.losses is None:
         losses = _derived_losses(labels, probs, predictions, ev.task)
@@ -489,7 +499,7 @@ def _class_indices(name: str, values: Array | None, probs: Array) -> Array | Non
         row = int(np.flatnonzero(values != np.round(values))[0])
         raise InputError(f"`{name}` must be class indices where `probs` are given; got {values[row]} at row {row}")
     validate.classes_in_range(name, values, probs.shape[1])  # first: as signed numbers the largest are negative
-    return values.astype(np.int64)
+    return fill_rows(lambda rows: rows, np.int64, values)
 
 
 def _check_names(class_names: tuple[str, ...] | None, probs: Array | None, *classes: Array | None) -> None:
@@ -577,6 +587,10 @@ def _cross_entropy(probs: Array, labels: Array) -> Array:
         true = np.where(labels == 1, probs, 1 - probs)
         nats: Array = -np.log(np.clip(true, validate.FLOOR, 1)).mean(axis=1)
         return nats
+    return fill_rows(_nats, np.float64, probs, labels)
+
+
+def _nats(probs: Array, labels: Array) -> Array:
     true = probs[np.arange(len(labels)), labels].astype(np.float64)
-    own: Array = -np.log(np.clip(true, validate.FLOOR, 1))
-    return own
+    nats: Array = -np.log(np.clip(true, validate.FLOOR, 1))
+    return nats

@@ -14,10 +14,12 @@ from scipy.optimize import isotonic_regression
 from .blocks import Array
 from .evaluation import Evaluation
 from .gaps import Counts
+from .scratch import BLOCK_ROWS, fill_rows
 
 FEWEST_IN_STRATUM = 5
 LARGEST_DROPPED = 0.2  # of a slice: beyond it, the slice has nothing to be compared with
 CONFIDENCE_BINS = 20
+MOST_CODES = 1 << 20  # whole numbers apart, that are counted instead of sorted
 CLASS_PRIOR = 5.0  # pseudo-errors that steady a predicted class's calibration
 
 
@@ -68,27 +70,49 @@ def confidence_reference(evaluation: Evaluation, discover: Array, outcome: Array
         return Reference("confidence", _codes(evaluation.predictions), np.zeros(len(evaluation)))
     expected = _expected_error(evaluation.probs, evaluation.predictions, discover, outcome)
     edges = np.quantile(expected, np.linspace(0, 1, CONFIDENCE_BINS + 1)[1:-1])
-    return Reference("confidence", np.searchsorted(edges, expected, side="right"), expected)
+    strata = fill_rows(lambda rows: np.asarray(np.searchsorted(edges, rows, side="right")), np.int64, expected)
+    return Reference("confidence", strata, expected)
 
 
 def _codes(values: Array) -> Array:
+    """(n,) the place of each value among all that occur, ascending."""
+    if values.dtype.kind in "iu" and len(values):
+        least = int(values.min())
+        span = int(values.max()) - least + 1
+        if span <= MOST_CODES:  # counting takes less time and memory than sorting
+            return _ranks(values, least, span)
     codes: Array = np.unique(values, return_inverse=True)[1].ravel()
     return codes
 
 
+def _ranks(values: Array, least: int, span: int) -> Array:
+    present = np.zeros(span, dtype=bool)
+    for start in range(0, len(values), BLOCK_ROWS):
+        present[values[start : start + BLOCK_ROWS].astype(np.int64) - least] = True
+    places = np.cumsum(present) - 1
+    return fill_rows(lambda rows: places[rows.astype(np.int64) - least], np.int64, values)
+
+
 def _expected_error(probs: Array, predictions: Array, discover: Array, outcome: Array) -> Array:
     """(n,) error expected from top probability (isotonic, decreasing) and predicted class, fitted on search rows."""
-    top = probs.max(axis=1).astype(np.float64)
-    levels, at = np.unique(top[discover], return_inverse=True)
-    rows = np.bincount(at)
-    rates = np.bincount(at, weights=outcome[discover]) / rows
-    fitted = isotonic_regression(rates, weights=rows, increasing=False).x
-    expected = np.interp(top, levels, fitted)
+    top = fill_rows(lambda rows: rows.max(axis=1), np.float64, probs)
+    levels, rows, bad = _by_level(top[discover], outcome[discover])
+    fitted = isotonic_regression(bad / rows, weights=rows, increasing=False).x
+    expected = fill_rows(lambda rows: np.interp(rows, levels, fitted), np.float64, top)
     classes = _codes(predictions)
     wrong = np.bincount(classes[discover], weights=outcome[discover], minlength=classes.max() + 1)
     predicted = np.bincount(classes[discover], weights=expected[discover], minlength=classes.max() + 1)
-    calibrated: Array = np.clip(expected * ((wrong + CLASS_PRIOR) / (predicted + CLASS_PRIOR))[classes], 0, 1)
-    return calibrated
+    factor = (wrong + CLASS_PRIOR) / (predicted + CLASS_PRIOR)
+    return fill_rows(lambda error, own: np.clip(error * factor[own], 0, 1), np.float64, expected, classes)
+
+
+def _by_level(values: Array, outcome: Array) -> tuple[Array, Array, Array]:
+    """Distinct values, ascending, with the rows that have each and the outcomes of these in all."""
+    order = np.argsort(values, kind="stable")
+    values = values[order]
+    starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+    rows = np.diff(np.append(starts, len(values)))
+    return values[starts], rows, np.add.reduceat(outcome[order], starts)
 
 
 def compare(reference: Reference, inside: Array, outcome: Array, groups: Array | None = None) -> Counts | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -10,7 +11,8 @@ import numpy as np
 from .blocks import Array
 
 DEFAULT_MEMORY = 2 << 30
-SHARE = 8  # of the memory: what one array may take of it
+SHARE = 32  # of the memory: what one array may take of it
+BLOCK_ROWS = 1 << 20
 
 
 def empty_array(
@@ -23,7 +25,7 @@ def empty_array(
     shape, dtype
         As of numpy.
     memory : int
-        Bytes for all such arrays together; one that takes more than an eighth of it is a memory map.
+        Bytes for all such arrays together; one that takes more than a thirty-second of it is a memory map.
     order : str
         "C", row by row, or "F", column by column.
     """
@@ -33,3 +35,23 @@ def empty_array(
         return np.empty(shape, dtype=dtype, order=order)
     with tempfile.TemporaryFile(prefix="errata-") as file:  # the map keeps it until nothing refers to it
         return np.memmap(file, dtype=dtype, mode="w+", shape=shape, order=order)
+
+
+def fill_rows(function: Callable[..., Array], dtype: Any, *arrays: Array) -> Array:
+    """(n,) what a function gives for the rows of some arrays, a block of them at a time.
+
+    Parameters
+    ----------
+    function : callable
+        From (b, …) rows of each array to (b,) values, each of which depends on its own row alone.
+    dtype
+        Of the result.
+    *arrays : array
+        Of one length.
+    """
+    n = len(arrays[0])
+    filled = empty_array((n,), dtype)
+    for start in range(0, n, BLOCK_ROWS):
+        rows = slice(start, start + BLOCK_ROWS)
+        filled[rows] = function(*(array[rows] for array in arrays))
+    return filled

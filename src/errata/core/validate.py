@@ -12,6 +12,7 @@ import numpy as np
 
 from .blocks import Array, Matrix, RowView, blocks
 from .errors import InputError
+from .scratch import BLOCK_ROWS, empty_array
 
 SUM_TOLERANCE = 1e-3  # float16 softmax outputs miss 1 by up to about this much
 LARGEST = 1e38  # nearly the largest of single precision; fourth powers of larger numbers are infinite
@@ -175,7 +176,7 @@ def _check_sums(array: Array) -> None:
 def identifiers(value: Any, n: int) -> Array:
     """Checked unique ids; 0 to n - 1 where none were given."""
     if value is None:
-        return as_array("ids", np.arange(n))
+        return as_array("ids", _numbers(n))
     array = as_array("ids", value)
     if array.ndim != 1 or array.dtype.kind not in "iuUS":
         raise InputError(f"`ids` must be whole numbers or text, shape (n,); got {array.dtype}, shape {array.shape}")
@@ -190,6 +191,15 @@ def identifiers(value: Any, n: int) -> Array:
             "give each row its own id (and name what belongs together in `groups`)"
         )
     return array
+
+
+def _numbers(n: int) -> Array:
+    """0 to n - 1."""
+    numbers = empty_array((n,), np.int64)
+    for start in range(0, n, BLOCK_ROWS):
+        stop = min(start + BLOCK_ROWS, n)
+        numbers[start:stop] = np.arange(start, stop)
+    return numbers
 
 
 def columns(value: Mapping[str, Any] | None, n: int) -> dict[str, Array]:

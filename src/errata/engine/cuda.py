@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from ..core import InputError
 from ..core.errors import require
+from ..core.scratch import DEFAULT_MEMORY
 from .local import Local
-from .memory import DEFAULT_MEMORY
 
 if TYPE_CHECKING:
     import torch

@@ -12,9 +12,10 @@ from markupsafe import Markup
 from ..core import Array, Audit
 from ..core.audit import of_kind
 from ..explain.map import FULL_SCALE, RowMap
-from ..hypothesis import to_columns
+from ..hypothesis import column_names, to_columns
 
 MOST_POINTS = 20_000  # of a saved page
+LEAST_BYTES = 2  # of a value: a digit and a comma
 MOST_BYTES = 2_000_000  # of the columns of a saved page
 RIGHT = 0
 WRONG = 1
@@ -71,6 +72,8 @@ def hypothesis_data(audit: Audit) -> dict[str, Any] | None:
     if audit.evaluation.errors is None:
         return None
     held_out = np.flatnonzero(~audit.discover)
+    if LEAST_BYTES * len(held_out) * len(column_names(audit.evaluation)) > MOST_BYTES:  # before millions are written
+        return None
     rows = audit.evaluation.rows(held_out)
     media = audit.evaluation.media
     kind = None if media is None else media.kind

@@ -1,7 +1,7 @@
 """Audits and plans as plain files: JSON, parquet, safetensors. Never pickle."""
 
 from .atomic import atomic_file, atomic_folder, check_output, check_parquet_output, check_replaceable
-from .audits import load, membership_table, save
+from .audits import load, save, write_memberships
 from .looks import earlier_looks
 from .plans import load_plan, save_plan
 
@@ -14,7 +14,7 @@ __all__ = [
     "earlier_looks",
     "load",
     "load_plan",
-    "membership_table",
     "save",
     "save_plan",
+    "write_memberships",
 ]

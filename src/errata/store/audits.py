@@ -58,7 +58,8 @@ def save(
     with atomic_folder(folder) as partial:
         text = json.dumps(audit.to_json(), indent=1, allow_nan=False, default=_plain)
         (partial / "audit.json").write_text(text + "\n")
-        pq.write_table(_memberships(audit), partial / "memberships.parquet")
+        n = len(audit.evaluation)
+        evaluations.write_rows(partial / "memberships.parquet", n, lambda rows: _memberships(audit, rows))
         (partial / "slicers").mkdir()
         for key, slicer in audit.slicers.items():
             _save_slicer(partial / "slicers" / key, slicer.to_state())
@@ -74,15 +75,24 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
-def _memberships(audit: Audit) -> pa.Table:
-    split = np.where(audit.discover, "discover", "confirm")
-    columns = {"id": audit.evaluation.row_ids, "split": split}
-    columns |= {slice_.id: slice_.weights for slice_ in audit.slices}
-    columns |= {error_type.id: error_type.weights for error_type in audit.error_types}
+def _memberships(audit: Audit, rows: slice) -> pa.Table:
+    split = np.where(audit.discover[rows], "discover", "confirm")
+    columns = {"id": audit.evaluation.row_ids[rows], "split": split}
+    columns |= {slice_.id: slice_.weights[rows] for slice_ in audit.slices}
+    columns |= {error_type.id: error_type.weights[rows] for error_type in audit.error_types}
     return pa.table({name: evaluations.to_arrow(values) for name, values in columns.items()})
 
 
-def membership_table(ids: Array, weights: Mapping[str, Array], thresholds: Mapping[str, float]) -> pa.Table:
+def write_memberships(path: Path, ids: Array, weights: Mapping[str, Array], thresholds: Mapping[str, float]) -> None:
+    """Write `id`, one column of weights a slice, and after each whether the row is a member, as `errata apply` does."""
+    evaluations.write_rows(
+        path,
+        len(ids),
+        lambda rows: _membership_table(ids[rows], {name: w[rows] for name, w in weights.items()}, thresholds),
+    )
+
+
+def _membership_table(ids: Array, weights: Mapping[str, Array], thresholds: Mapping[str, float]) -> pa.Table:
     """`id`, one column of weights a slice, and after each whether the row is a member: what `errata apply` writes."""
     columns = {"id": evaluations.to_arrow(ids)}
     for name, column in weights.items():

@@ -16,6 +16,7 @@ from ..core.validate import DATE_UNITS
 from . import arrays
 
 DISPLAY_PX = 256
+ROWS_A_GROUP = 1 << 20  # of a parquet file: what is in memory at one time
 IMAGES = "media.parquet"
 COLUMNS = {"ids": "id", "labels": "label", "predictions": "prediction", "losses": "loss", "groups": "group"}
 
@@ -42,25 +43,34 @@ def save(folder: Path, evaluation: Evaluation, reference: Mapping[str, Any] | No
         "metric": evaluation.metric,
     }
     (folder / "evaluation.json").write_text(json.dumps(facts, indent=1) + "\n")
-    pq.write_table(_table(evaluation, with_text=reference is None), folder / "rows.parquet")
+    write_rows(folder / "rows.parquet", len(evaluation), lambda rows: _table(evaluation, rows, reference is None))
     if reference is None:
         arrays.write(folder / "representations.safetensors", evaluation.representations)
         if evaluation.media is not None and evaluation.media.kind == "image":
             _save_images(folder / IMAGES, evaluation.media)
 
 
-def _table(evaluation: Evaluation, with_text: bool) -> pa.Table:
+def write_rows(path: Path, n: int, table_of: Callable[[slice], pa.Table]) -> None:
+    """Write a parquet file of n rows, a group of rows at a time; table_of: from some rows to their table."""
+    first = table_of(slice(0, min(n, ROWS_A_GROUP)))
+    with pq.ParquetWriter(path, first.schema) as writer:
+        writer.write_table(first)
+        for start in range(ROWS_A_GROUP, n, ROWS_A_GROUP):
+            writer.write_table(table_of(slice(start, min(start + ROWS_A_GROUP, n))))
+
+
+def _table(evaluation: Evaluation, rows: slice, with_text: bool) -> pa.Table:
+    some = evaluation.span(rows)
     columns = {
-        column: _arrow(getattr(evaluation, name))
-        for name, column in COLUMNS.items()
-        if getattr(evaluation, name) is not None
+        column: _arrow(getattr(some, name)) for name, column in COLUMNS.items() if getattr(some, name) is not None
     }
-    if evaluation.probs is not None:
-        columns["probs"] = _arrow(evaluation.probs)
-    for name, values in evaluation.metadata.items():
+    if some.probs is not None:
+        columns["probs"] = _arrow(some.probs)
+    for name, values in some.metadata.items():
         columns[f"metadata:{name}"] = _arrow(values)
-    if with_text and evaluation.media is not None and evaluation.media.kind == "text":
-        columns["text"] = pa.array([evaluation.media.text(i) for i in range(len(evaluation))])
+    media = evaluation.media
+    if with_text and media is not None and media.kind == "text":
+        columns["text"] = pa.array([media.text(i) for i in range(rows.start, rows.stop)], pa.string())
     return pa.table(columns)
 
 

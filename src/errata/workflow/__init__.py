@@ -8,6 +8,7 @@ from .auditing import add_map, audit, load, save
 from .comparing import COMPARE_METHODS, compare
 from .looks import audit_look
 from .methods import DEFAULT_METHODS, check_methods, default_methods, options_of
+from .searching import place
 
 __all__ = [
     "COMPARE_METHODS",
@@ -22,5 +23,6 @@ __all__ = [
     "default_methods",
     "load",
     "options_of",
+    "place",
     "save",
 ]
