@@ -27,7 +27,7 @@ ARROWS = {  # beside `core`, which everyone may import
     "store": set(),
     "hypothesis": set(),
     "engine": {"tensors"},
-    "inputs": {"tensors"},
+    "inputs": {"tensors", "engine"},
     "slicers": {"tensors", "engine"},
     "explain": {"tensors"},
     "train": {"tensors"},

@@ -272,6 +272,66 @@ def test_a_large_array_of_the_engine_has_a_file_that_goes_with_it(cluster: Clust
     assert not path.exists()
 
 
+def build_network() -> Any:
+    import torch
+
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Dropout(), torch.nn.ReLU(), torch.nn.Linear(8, 3))
+
+
+class Squares:
+    """A dataset that says which process read it."""
+
+    def __init__(self, readers: Path):
+        self._readers = readers
+
+    def __len__(self) -> int:
+        return 50
+
+    def __getitem__(self, i: int) -> dict[str, Any]:
+        import torch
+
+        (self._readers / str(os.getpid())).touch()
+        return {"input": torch.arange(6.0) * i, "label": i % 3, "id": i, "site": i % 2}
+
+
+def same_evaluations(a: errata.Evaluation, b: errata.Evaluation) -> bool:
+    columns: list[list[Any]] = [[], []]
+    for evaluation, arrays in zip((a, b), columns, strict=True):
+        evaluation.map_columns(arrays.append)
+    return len(a) == len(b) and same_bits(*columns)
+
+
+@pytest.mark.parametrize("form", ["dataset", "batches"])
+def test_a_model_is_collected_by_a_copy_in_each_worker(cluster: Cluster, tmp_path: Path, form: str) -> None:
+    torch = pytest.importorskip("torch")
+    model = build_network().train()
+    loader = torch.utils.data.DataLoader(Squares(tmp_path), batch_size=8)
+    batches = loader if form == "dataset" else list(loader)
+    for path in tmp_path.iterdir():
+        path.unlink()
+    elsewhere = errata.collect(model, batches, metadata=["site"], engine=cluster)
+    readers = {int(path.name) for path in tmp_path.iterdir()}
+    assert os.getpid() not in readers
+    assert bool(readers) == (form == "dataset")
+    assert same_evaluations(elsewhere, errata.collect(model, batches, metadata=["site"]))
+    assert model.training
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+def test_gradients_of_rows_come_from_workers(cluster: Cluster) -> None:
+    torch = pytest.importorskip("torch")
+    model = build_network()
+    X = torch.randn(40, 6, generator=torch.Generator().manual_seed(1))
+    batches = [(X[i : i + 10], torch.arange(i, i + 10) % 3) for i in range(0, 40, 10)]
+    fitted = errata.inputs.fit_influence(model, batches, layers=["0", "3"], rank=5)
+    here = fitted.transform(model, batches)
+    assert np.array_equal(fitted.transform(model, batches, engine=cluster), here)
+    assert np.abs(here).max() > 0
+    with pytest.raises(InputError, match="`folder` is of runs in this process"):
+        fitted.transform(model, batches, engine=cluster, folder="x")
+
+
 def test_names_of_engines() -> None:
     assert open_engine("ray").name == "ray"
     assert open_engine("ray:10.0.0.1:6379").address == "10.0.0.1:6379"  # type: ignore[attr-defined]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ..core import Array, Evaluation, InputError, Origin, Progress, Source, require
-from .batches import Batch, logits_of, split_batch
+from ..engine import Engine, Local, open_engine
+from .batches import logits_of, split_batch
 from .formats import ObjectFormat
 from .media import as_media
 from .outcomes import plain, settle_outcome
@@ -48,6 +50,7 @@ def from_torch(
     class_names: Sequence[str] | None = None,
     out: str | Path | None = None,
     influence: RowEmbedder | None = None,
+    engine: str | Engine = "local",
     progress: Progress = terminal_progress,
 ) -> Evaluation:
     """An Evaluation of `model` on the batches of `loader`, which should not shuffle.
@@ -61,28 +64,27 @@ def from_torch(
     batches to keep as metadata; or a table, or dict of name -> (n,), beside the loader, in its order. media: what a
     row looks like: images, paths or texts, in that order too. class_names: in the order of the logits. out: a .npy
     file that holds the representation instead of memory. influence: what `errata.inputs.fit_influence` fitted on
-    training rows; the rows' embeddings become the representation "influence". progress: called with a stage and the
-    share done. Default: a bar on stderr where that is a terminal, and a line that says which layer was taken;
-    `silent` for none.
+    training rows; the rows' embeddings become the representation "influence". engine: "ray", or its address, for a copy
+    of the model in each worker of a Ray cluster, which reads its rows of `loader.dataset` by itself. progress: called
+    with a stage and the share done. Default: a bar on stderr where that is a terminal, and a line that says which layer
+    was taken; `silent` for none.
     """
     require("torch", "torch")
-    from ..tensors import capture_layer, evaluating, on_device, state_fingerprint, unwrap
+    from ..tensors import state_fingerprint, unwrap
 
     model = unwrap(model)
+    engine = open_engine(engine)
     keys, beside = _split_metadata(metadata)
     _check_order(loader, beside is not None or media is not None, progress)
     origin = Origin(model=state_fingerprint(model))
     gathered = _Gathered(_expected_rows(loader), out)
-    with (
-        gathered.removed_on_error(),
-        on_device(model, device) as where,
-        evaluating(model),
-        capture_layer(model, layer) as tap,
-    ):
-        for raw in report_batches(loader, progress, "collect"):
-            _run(model, split_batch(raw, keys), where, loss, gathered, tap)
+    asked = BatchQuestion(layer, device, keys, loss)
+    # Closed also where a batch is refused: the model is then as it was.
+    with gathered.removed_on_error(), closing(_outputs_of_all(model, loader, asked, engine, progress)) as every:
+        for outputs in every:
+            gathered.add(outputs)
             if gathered.batches == 1:
-                note(progress, f"representation: {_describe_layer(tap.layer, layer)}")
+                note(progress, f"representation: {_describe_layer(outputs.layer, layer)}")
         evaluation, decided = gathered.evaluation(layer or "penultimate", origin)
     for sentence in decided:
         note(progress, sentence)
@@ -166,10 +168,95 @@ def without_keys(loader: Iterable[Any], names: Collection[str]) -> Iterable[Any]
     return _WithoutKeys(loader, names)
 
 
-def _run(model: Any, batch: Batch, device: Any, loss: Loss | None, gathered: _Gathered, tap: Any) -> None:
-    """Run the model on one batch, and add the results to what was gathered."""
+@dataclass(frozen=True)
+class BatchQuestion:
+    """What is asked of a model on every batch: options of `from_torch`."""
+
+    layer: str | None
+    device: Any
+    keys: tuple[str, ...]
+    loss: Loss | None
+
+
+@dataclass(frozen=True, eq=False)
+class BatchOutputs:
+    """What a model gives for a batch of b rows.
+
+    logits: (b, k), or None where they are no matrix. rows: (b, d) of the representation. layer: where it is from.
+    """
+
+    logits: Array | None
+    labels: Array
+    losses: Array | None
+    columns: dict[str, Array]
+    rows: Array
+    layer: str | None
+
+
+def _outputs_of_all(
+    model: Any, loader: Iterable[Any], asked: BatchQuestion, engine: Engine, progress: Progress
+) -> Generator[BatchOutputs, None, None]:
+    """The outputs of every batch in turn: of the model itself, left as it was, or of copies in other processes."""
+    from ..tensors import capture_layer, evaluating, on_device
+
+    if not isinstance(engine, Local):
+        items, read = _batches_elsewhere(loader)
+        copy_ = ModelOfWorker(model, asked, read)
+        yield from engine.each(_run_elsewhere, report_batches(items, progress, "collect"), copy_)
+        return
+    with on_device(model, asked.device) as where, evaluating(model), capture_layer(model, asked.layer) as tap:
+        for raw in report_batches(loader, progress, "collect"):
+            yield _outputs(model, raw, asked, where, tap)
+
+
+def _batches_elsewhere(loader: Any) -> tuple[Iterable[Any], Callable[[Any], Any] | None]:
+    """What is sent of each batch, and how it is read: its row numbers, where a dataset has them; else the batch."""
+    sampler = getattr(loader, "batch_sampler", None)
+    if sampler is None or not hasattr(getattr(loader, "dataset", None), "__getitem__"):
+        return loader, None
+    return list(sampler), partial(_read_rows, loader.dataset, loader.collate_fn)
+
+
+def _read_rows(dataset: Any, collate: Callable[[list[Any]], Any], index: Sequence[int]) -> Any:
+    return collate([dataset[i] for i in index])
+
+
+class ModelOfWorker:
+    """A model in a worker, made ready at its first batch; nobody else uses this copy of it."""
+
+    def __init__(self, model: Any, asked: BatchQuestion, read: Callable[[Any], Any] | None):
+        self._model = model
+        self._asked = asked
+        self._read = read
+
+    @cached_property
+    def _ready(self) -> tuple[Any, Any]:
+        """Its device and its tap."""
+        from ..tensors import LayerCapture, device_of
+
+        self._model.eval()
+        if self._asked.device is not None:
+            self._model.to(self._asked.device)
+        return device_of(self._model), LayerCapture(self._model, self._asked.layer)
+
+    def outputs(self, item: Any) -> BatchOutputs:
+        """Of a batch, or of rows that are read here."""
+        import torch
+
+        raw = item if self._read is None else self._read(item)
+        with torch.no_grad():
+            return _outputs(self._model, raw, self._asked, *self._ready)
+
+
+def _run_elsewhere(item: Any, model: ModelOfWorker) -> BatchOutputs:
+    return model.outputs(item)
+
+
+def _outputs(model: Any, raw: Any, asked: BatchQuestion, device: Any, tap: Any) -> BatchOutputs:
+    """Run the model on one batch."""
     from ..tensors import to_device
 
+    batch = split_batch(raw, asked.keys)
     output = model(*to_device(batch.args, device), **to_device(batch.kwargs, device))
     logits = logits_of(output)
     labels = plain(batch.labels)
@@ -182,15 +269,16 @@ def _run(model: Any, batch: Batch, device: Any, loss: Loss | None, gathered: _Ga
             "it must give one row an example"
         )
     losses = None
-    if loss is not None:
-        losses = _own_losses(loss, logits, to_device(batch.labels, device), rows)
+    if asked.loss is not None:
+        losses = _own_losses(asked.loss, logits, to_device(batch.labels, device), rows)
     if logits.ndim > 2 and losses is None:
         raise InputError(
             f"the model gave an output of shape {tuple(logits.shape)}, more than logits of shape (n, k); "
             "pass `loss`, a function of (logits, labels) that gives one loss a row"
         )
-    gathered.add(logits, labels, losses, batch.columns)
-    gathered.represent(tap.take(rows).numpy())
+    columns = {name: plain(values) for name, values in batch.columns.items()}
+    scores = logits.detach().float().cpu().numpy() if logits.ndim <= 2 else None
+    return BatchOutputs(scores, labels, losses, columns, tap.take(rows).numpy(), tap.layer)
 
 
 def _own_losses(loss: Loss, logits: Any, labels: Any, rows: int) -> Array:
@@ -220,20 +308,17 @@ class _Gathered:
             self._rows.abandon()
             raise
 
-    def add(self, logits: Any, labels: Array, losses: Array | None, columns: dict[str, Any]) -> None:
+    def add(self, outputs: BatchOutputs) -> None:
         """Add the outputs and columns of one batch."""
-        if logits.ndim <= 2:
-            self._logits.append(logits.detach().float().cpu().numpy())
-            self._column("labels", labels)
-        if losses is not None:
-            self._column("losses", losses)
-        for name, values in columns.items():
-            self._column(name, plain(values), len(labels))
+        if outputs.logits is not None:
+            self._logits.append(outputs.logits)
+            self._column("labels", outputs.labels)
+        if outputs.losses is not None:
+            self._column("losses", outputs.losses)
+        for name, values in outputs.columns.items():
+            self._column(name, values, len(outputs.labels))
+        self._rows.append(outputs.rows)
         self.batches += 1
-
-    def represent(self, rows: Array) -> None:
-        """Add rows of the representation."""
-        self._rows.append(rows)
 
     def _column(self, name: str, values: Array, rows: int | None = None) -> None:
         if rows is not None and values.shape != (rows,):

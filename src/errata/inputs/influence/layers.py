@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -11,6 +13,7 @@ import numpy as np
 
 from ...core import Array, Evaluation, InputError, Progress, State
 from ...core.evaluation import INFLUENCE
+from ...engine import Engine, Local, open_engine
 from ..batches import logits_of, split_batch
 from ..checkpoints import BatchCheckpoint, StepCheckpoint, fingerprint, open_folder
 from ..outcomes import plain
@@ -105,31 +108,28 @@ class LayersInfluence:
         *,
         device: torch.device | str | None = None,
         folder: str | Path | None = None,
+        engine: str | Engine = "local",
         progress: Progress = terminal_progress,
     ) -> Array:
-        """(n, D) float32 in the loader's order. folder: where a killed run leaves its rows, to be resumed."""
-        from ...tensors import (
-            RowProjections,
-            evaluating,
-            on_device,
-            select_parameters,
-            to_device,
-            twice_differentiable,
-            unwrap,
-        )
+        """(n, D) float32 in the loader's order.
+
+        folder: where a killed run leaves its rows, to be resumed. engine: "ray", or its address, for a copy of the
+        model in each worker of a Ray cluster, to which batches are sent.
+        """
+        from ...tensors import evaluating, on_device, to_device, twice_differentiable, unwrap
 
         model = unwrap(model)
         self._check(model)
+        engine = open_engine(engine)
+        if not isinstance(engine, Local):
+            return self._transform_elsewhere(model, loader, engine, device, folder, progress)
         checkpoint = None
         if folder is not None:
             work = {**self.facts, "directions": fingerprint(self.directions)}
             checkpoint = BatchCheckpoint(open_folder(folder, work), len(self.directions))
         parts: list[Array] = []
         with on_device(model, device) as where, evaluating(model), twice_differentiable(model):
-            parameters = select_parameters(model, self.facts["layers"])
-            first = next(iter(parameters.values()))
-            directions = first.new_tensor(self.directions)
-            rows_of = RowProjections(_row_losses(model, self.facts["loss"], self.loss, where), parameters, directions)
+            rows_of = self._projections(model, where)
             for nest in _nests(report_batches(loader, progress, "influence")):
                 rows = None
                 if checkpoint is not None:
@@ -141,6 +141,25 @@ class LayersInfluence:
                 parts.append(rows)
         if checkpoint is not None:
             checkpoint.check_end(len(parts))
+        return self._joined(parts)
+
+    def _transform_elsewhere(
+        self, model: Any, loader: Iterable[Any], engine: Engine, device: Any, folder: Any, progress: Progress
+    ) -> Array:
+        if folder is not None:
+            raise InputError("`folder` is of runs in this process; leave it out, a worker that dies is replaced")
+        nests = _nests(report_batches(loader, progress, "influence"))
+        return self._joined(list(engine.each(_project, nests, GradientsOfWorker(self, model, device))))
+
+    def _projections(self, model: Any, where: Any) -> Any:
+        """What projects the gradients of rows, in a model that is ready for it."""
+        from ...tensors import RowProjections, select_parameters
+
+        parameters = select_parameters(model, self.facts["layers"])
+        directions = next(iter(parameters.values())).new_tensor(self.directions)
+        return RowProjections(_row_losses(model, self.facts["loss"], self.loss, where), parameters, directions)
+
+    def _joined(self, parts: list[Array]) -> Array:
         if not parts:
             return np.empty((0, len(self.directions)), dtype=np.float32)
         return np.concatenate(parts)
@@ -188,6 +207,42 @@ class LayersInfluence:
         arrays = state.arrays
         eigenpairs = Factor(arrays["directions"], arrays["values"], state.facts["least"], state.facts["negative"])
         return cls(eigenpairs, facts, InfluenceOptions(**state.facts["options"]))
+
+
+class GradientsOfWorker:
+    """A model in a worker, made ready at its first batch; nobody else uses this copy of it."""
+
+    def __init__(self, influence: LayersInfluence, model: Any, device: Any):
+        self._influence = influence
+        self._model = model
+        self._device = device
+
+    @cached_property
+    def _ready(self) -> Any:
+        from ...tensors import device_of, twice_differentiable
+
+        self._model.eval()
+        if self._device is not None:
+            self._model.to(self._device)
+        self._lasting = ExitStack()
+        self._lasting.enter_context(twice_differentiable(self._model))
+        where = device_of(self._model)
+        return self._influence._projections(self._model, where), where
+
+    def rows(self, nest: Any) -> Array:
+        """(b, D)"""
+        import torch
+
+        from ...tensors import to_device
+
+        rows_of, where = self._ready
+        with torch.no_grad():
+            projected: Array = rows_of.of(to_device(nest, where), len(nest[2])).float().cpu().numpy()
+        return projected
+
+
+def _project(nest: Any, gradients: GradientsOfWorker) -> Array:
+    return gradients.rows(nest)
 
 
 class _LabelRecorder:
