@@ -238,3 +238,23 @@ def test_what_was_found_out_with_the_first_batch_is_remembered():
         for batch in batches(X, y, 2):
             rows.of(batch, 2)
     assert calls == [1, 2, 1, 1, 1]  # once together, to see that a row alone has the same loss
+
+
+def test_fewer_rows_are_taken_where_the_memory_of_a_device_is_too_small(monkeypatch):
+    torch.manual_seed(0)
+    model = nn.Linear(4, 3).double()
+    batch = (torch.randn(9, 4).double(), torch.randint(0, 3, (9,)))
+    parameters = select_parameters(model, None)
+    rows = RowProjections(losses_of(model), parameters, directions_for(parameters))
+    expected = rows.of(batch, 9)
+    by_rows = rows._by_rows
+
+    def small(*given):
+        if rows._at_once > 2:
+            raise torch.cuda.OutOfMemoryError("too much")
+        return by_rows(*given)
+
+    monkeypatch.setattr(rows, "_by_rows", small)
+    assert torch.allclose(rows.of(batch, 9), expected)
+    assert rows.route == "rows"
+    assert rows._at_once in (1, 2)

@@ -12,7 +12,8 @@ from torch.utils import _pytree as trees
 
 from .curvature import Parameters, RowLosses, flat
 
-ROW_GRADIENTS = 1 << 28  # bytes of gradients held at a time
+ROW_GRADIENTS = 1 << 28  # bytes of gradients held at a time,
+GPU_SHARE = 16  # and on a GPU one part of so many of its free memory, since few rows leave most of it idle
 CLOSE = 1e-3  # a row whose loss differs by more than that when it is alone is not a row by itself
 
 Route = Literal["rows", "weights"]
@@ -27,9 +28,9 @@ class RowProjections:
     every tensor or depend on each other, or whose gradient of one row is too large.
     """
 
-    def __init__(
-        self, losses: RowLosses, parameters: Parameters, directions: torch.Tensor, memory: int = ROW_GRADIENTS
-    ):
+    def __init__(self, losses: RowLosses, parameters: Parameters, directions: torch.Tensor, memory: int | None = None):
+        if memory is None:
+            memory = _row_memory(directions.device)
         self._losses = losses
         self._named = {name: parameter.detach() for name, parameter in parameters.items()}
         self._parameters = parameters
@@ -42,7 +43,7 @@ class RowProjections:
         """(b, D) of a batch with so many rows."""
         if self.route == "rows":
             try:
-                products, losses = self._by_rows(batch, rows)
+                products, losses = self._by_fewer_rows(batch, rows)
             except Exception:  # anything may go wrong in a model that gets one row; the other way says what is wrong
                 self.route = "weights"
             else:
@@ -56,6 +57,16 @@ class RowProjections:
         """Whether rows have the losses alone that they have together."""
         together = self._losses(self._named, batch).detach()
         return together.shape == losses.shape and torch.allclose(losses, together, rtol=CLOSE, atol=CLOSE)
+
+    def _by_fewer_rows(self, batch: Any, rows: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """`_by_rows`, with half as many at a time whenever the device's memory was too small."""
+        while True:
+            try:
+                return self._by_rows(batch, rows)
+            except torch.cuda.OutOfMemoryError:
+                if self._at_once == 1:
+                    raise
+            self._at_once //= 2
 
     def _by_rows(self, batch: Any, rows: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Products, and the rows' losses."""
@@ -104,3 +115,10 @@ class RowProjections:
             for direction in self._directions
         ]
         return torch.stack(columns, dim=1).detach()
+
+
+def _row_memory(device: torch.device) -> int:
+    """Bytes of row gradients that may be held at a time."""
+    if device.type != "cuda":
+        return ROW_GRADIENTS
+    return max(ROW_GRADIENTS, torch.cuda.mem_get_info(device)[0] // GPU_SHARE)

@@ -15,7 +15,7 @@ the sums of the next M-step.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -198,12 +198,16 @@ def run(
     tolerance: float = 1e-3,
     steps: int = 100,
     progress: Progress = silent,
+    expectation: Callable[[DominoMixture, MixtureRows, Weights], tuple[Sums, float]] = expect,
 ) -> tuple[DominoMixture, list[float]]:
-    """EM from (n, s) responsibilities, and the mean log-likelihood before each M-step."""
+    """EM from (n, s) responsibilities, and the mean log-likelihood before each M-step.
+
+    expectation: the E-step; `expect`, or its form for a device.
+    """
     mixture = maximise(sums_of(shares, rows), variance)
     values: list[float] = []
     for i in range(steps):
-        sums, value = expect(mixture, rows, weights)
+        sums, value = expectation(mixture, rows, weights)
         mixture = maximise(sums, variance)
         values.append(value)
         progress("domino", (i + 1) / steps)

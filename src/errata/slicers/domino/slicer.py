@@ -31,7 +31,7 @@ from ...core.soften import class_probs
 from ..contract import BaseSlicer, check_columns
 from ..numerics import LEAST_ROWS, principal_axes, unconverged
 from ..options import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, Interval
-from .mixture import AgreementTerm, DominoMixture, MixtureRows, Variance, Weights, normalise, run, with_squares
+from .mixture import AgreementTerm, DominoMixture, MixtureRows, Variance, Weights, expect, normalise, run, with_squares
 
 Start = Literal["kmeans", "confusion", "random"]
 
@@ -203,6 +203,7 @@ class Domino(BaseSlicer):
             tolerance=rare.tolerance,
             steps=rare.steps,
             progress=self.report_progress,
+            expectation=self._expectation(rows, components),
         )
         self.log_weights_ = mixture.log_weights
         self.means_ = mixture.means
@@ -212,6 +213,15 @@ class Domino(BaseSlicer):
         scores = self._gap() if rare.rank == "gap" else self._excess(evaluation)
         self.chosen_ = np.argsort(-scores, kind="stable")[: self.slices]
         self.rules_ = tuple(self._rule(evaluation, int(j)) for j in self.chosen_)
+
+    def _expectation(self, rows: MixtureRows, components: int) -> Any:
+        """The E-step: on the engine's device where it has one."""
+        device = getattr(self.engine, "device", None)
+        if device is None:
+            return expect
+        from .device import expect_on
+
+        return expect_on(rows, components, device)
 
     def _rows(self, evaluation: Evaluation) -> MixtureRows:
         assert evaluation.labels is not None

@@ -1,6 +1,6 @@
 """The published search on one GPU, where X stays for all lights.
 
-With Triton, one kernel is a step (`kernels`) and reads only rows near the edge of the light. Without it, plain torch
+With Triton, two kernels are a step (`kernels`), and read only rows near the edge of the light. Without it, plain torch
 operations in float64 read all rows in every step; they also run on CPU tensors. Both follow `published_sphere` of the
 preset `as_published` to rounding, plateau rule included. On a GPU many steps are captured as one CUDA graph, since
 launching a kernel would otherwise take longer than running it.
@@ -32,7 +32,7 @@ BITS = 61  # of a sum of integers: the sign and one bit are left
 class DeviceRows:
     """X of shape (n, d) on a device, in its own precision.
 
-    fused: use the Triton kernel; None: where Triton and a GPU exist.
+    fused: use the Triton kernels; None: where Triton and a GPU exist.
     """
 
     def __init__(self, X: Matrix, device: torch.device, fused: bool | None = None):
@@ -106,7 +106,7 @@ def _captured(step: Callable[[], None], device: torch.device) -> torch.cuda.CUDA
     import torch
 
     with torch.cuda.device(device):
-        step()  # compiles the kernel and opens libraries, which a capture must not
+        step()  # compiles the kernels and opens libraries, which a capture must not
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
@@ -169,7 +169,10 @@ class PlainSearch:
         import torch
 
         ended = self.dark | (self.i >= self.settings.steps)
-        width, for_first, for_second = self.schedule[self.i.clamp(max=self.settings.steps - 1)].unbind()
+        line = self.i.clamp(max=self.settings.steps - 1).reshape(
+            1
+        )  # an index of no dimension would be read by the host
+        width, for_first, for_second = self.schedule.index_select(0, line)[0].unbind()
         total, mean, slope_of = self._moments()
         dark = total <= 0
         total = torch.where(dark, 1.0, total)
@@ -231,7 +234,7 @@ def _put(old: torch.Tensor, new: torch.Tensor, ended: torch.Tensor) -> None:
 
 
 class FusedSearch:
-    """One kernel a step, which reads only the rows near the edge of the light."""
+    """Two kernels a step, which read only the rows near the edge of the light."""
 
     def __init__(self, rows: DeviceRows, settings: AdamSettings):
         import torch
@@ -253,7 +256,6 @@ class FusedSearch:
         self.sums = torch.zeros(2 * self.columns + 4, dtype=torch.int64, device=rows.device)
         self.numbers = torch.zeros(12, dtype=torch.float64, device=rows.device)
         self.constants = torch.zeros(9, dtype=torch.float64, device=rows.device)
-        self.tickets = torch.zeros(1, dtype=torch.int32, device=rows.device)
         self.largest = max(float(block.abs().max()) for block in rows.blocks())
         self.farthest = max(float(block.square().sum(1).max()) for block in rows.blocks())
 
@@ -266,7 +268,7 @@ class FusedSearch:
         self.last_mu.copy_(self.mu)
         self.keys.fill_(torch.inf)
         self.sides.fill_(-1)
-        for zero in (self.first, self.second, self.sums, self.tickets):
+        for zero in (self.first, self.second, self.sums):
             zero.zero_()
         log_tau = _log_tau(self.settings)
         numbers = torch.zeros(len(self.numbers), dtype=torch.float64)
@@ -302,26 +304,33 @@ class FusedSearch:
         """One step of Adam; nothing after the last one, or once no row is lit."""
         rows = self.rows
         programs = -(-rows.n // ROWS)
-        tile = max(1, min(16, TILE_VALUES // self.columns))
-        self.kernels.search_step[(programs,)](
+        self.kernels.update_lit_rows[(programs,)](
             rows.X,
             self.losses,
             rows.centre,
             self.mu,
-            self.last_mu,
-            self.first,
-            self.second,
             self.keys,
             self.sides,
             self.sums,
-            self.schedule,
             self.numbers,
             self.constants,
-            self.tickets,
             rows.n,
             rows.d,
             ROWS=ROWS,
-            TILE=tile,
+            TILE=max(1, min(16, TILE_VALUES // self.columns)),
             D=self.columns,
             num_warps=4,
+        )
+        self.kernels.move_light[(1,)](
+            self.sums,
+            self.mu,
+            self.last_mu,
+            self.first,
+            self.second,
+            self.schedule,
+            self.numbers,
+            self.constants,
+            rows.d,
+            D=self.columns,
+            num_warps=8,
         )

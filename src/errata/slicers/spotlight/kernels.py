@@ -1,4 +1,4 @@
-"""One Triton kernel that is one step of the published search: which rows the light falls on, then Adam.
+"""Two Triton kernels that are one step of the published search: which rows the light falls on, then Adam.
 
 Imported by `device` where Triton and a GPU exist. All that a step needs of the rows is linear in the set of lit rows:
 their count, and the sums of l, x, l x, |x|^2 and l |x|^2. So the sums are kept, and a row is read only when it may
@@ -82,7 +82,7 @@ def _add_rows(sums, constants, x, y, sign, d, D: tl.constexpr):
 
 
 @triton.jit
-def _update_lit_rows(
+def update_lit_rows(
     X,
     losses,
     centre,
@@ -129,12 +129,12 @@ def _update_lit_rows(
 def _slopes(sums, at, width, tau, constants, d, D: tl.constexpr):
     """sum k, the objective, and its slopes in mu and in log tau; as `Schedule.slopes` and `published_sphere`."""
     column = tl.arange(0, D)
-    x = tl.load(sums + column, mask=column < d, other=0).to(tl.float64) / tl.load(constants + UNIT_X)
-    lx = tl.load(sums + D + column, mask=column < d, other=0).to(tl.float64) / tl.load(constants + UNIT_LX)
+    x = tl.load(sums + column, mask=column < d, other=0).to(tl.float64) * (1.0 / tl.load(constants + UNIT_X))
+    lx = tl.load(sums + D + column, mask=column < d, other=0).to(tl.float64) * (1.0 / tl.load(constants + UNIT_LX))
     count = tl.load(sums + 2 * D).to(tl.float64)
-    loss = tl.load(sums + 2 * D + 1).to(tl.float64) / tl.load(constants + UNIT_L)
-    square = tl.load(sums + 2 * D + 2).to(tl.float64) / tl.load(constants + UNIT_SQUARE)
-    loss_square = tl.load(sums + 2 * D + 3).to(tl.float64) / tl.load(constants + UNIT_LSQUARE)
+    loss = tl.load(sums + 2 * D + 1).to(tl.float64) * (1.0 / tl.load(constants + UNIT_L))
+    square = tl.load(sums + 2 * D + 2).to(tl.float64) * (1.0 / tl.load(constants + UNIT_SQUARE))
+    loss_square = tl.load(sums + 2 * D + 3).to(tl.float64) * (1.0 / tl.load(constants + UNIT_LSQUARE))
     barrier = tl.load(constants + BARRIER)
     pull = x - count * at
     loss_pull = lx - loss * at
@@ -163,7 +163,7 @@ def _watch(objective, rate, numbers, constants):
 
 
 @triton.jit
-def _move_light(sums, mu, last_mu, first, second, schedule, numbers, constants, d, D: tl.constexpr):
+def move_light(sums, mu, last_mu, first, second, schedule, numbers, constants, d, D: tl.constexpr):
     """One step of Adam on mu and log tau; nothing after the last one, or once no row is lit.
 
     schedule: (steps, 3) the barrier's width, and what corrects the bias of each of Adam's moments.
@@ -183,10 +183,10 @@ def _move_light(sums, mu, last_mu, first, second, schedule, numbers, constants, 
             mu_second = 0.999 * tl.load(second + column, mask=column < d, other=0.0) + 0.001 * slope * slope
             tau_first = 0.9 * tl.load(numbers + FIRST) + 0.1 * tau_slope
             tau_second = 0.999 * tl.load(numbers + SECOND) + 0.001 * tau_slope * tau_slope
-            for_first = tl.load(line + 1)
-            for_second = tl.load(line + 2)
-            move = rate * (mu_first / for_first) / (tl.sqrt(mu_second / for_second) + 1e-8)
-            tau_move = rate * (tau_first / for_first) / (tl.sqrt(tau_second / for_second) + 1e-8)
+            for_first = 1.0 / tl.load(line + 1)
+            for_second = 1.0 / tl.load(line + 2)
+            move = rate * (mu_first * for_first) / (tl.sqrt(mu_second * for_second) + 1e-8)
+            tau_move = rate * (tau_first * for_first) / (tl.sqrt(tau_second * for_second) + 1e-8)
             tl.store(first + column, mu_first, mask=column < d)
             tl.store(second + column, mu_second, mask=column < d)
             tl.store(last_mu + column, at, mask=column < d)
@@ -215,34 +215,3 @@ def _store_numbers(numbers, last_log_tau, log_tau, path, first, second, rate, be
     tl.store(numbers + BEST, best)
     tl.store(numbers + BAD, bad)
     tl.store(numbers + STEP, i + 1.0)
-
-
-@triton.jit
-def search_step(
-    X,
-    losses,
-    centre,
-    mu,
-    last_mu,
-    first,
-    second,
-    keys,
-    sides,
-    sums,
-    schedule,
-    numbers,
-    constants,
-    tickets,
-    n,
-    d,
-    ROWS: tl.constexpr,
-    TILE: tl.constexpr,
-    D: tl.constexpr,
-):
-    """One step in one launch: the program that ends last has all sums before it, and moves the light."""
-    _update_lit_rows(X, losses, centre, mu, keys, sides, sums, numbers, constants, n, d, ROWS, TILE, D)
-    tl.debug_barrier()
-    ticket = tl.atomic_add(tickets, 1, sem="acq_rel")
-    if ticket == tl.num_programs(0) - 1:
-        tl.store(tickets, 0)
-        _move_light(sums, mu, last_mu, first, second, schedule, numbers, constants, d, D)
