@@ -15,6 +15,7 @@ from ..core.grouping import settle_groups
 from ..core.ownership import settle_sources
 from ..core.same_rows import count_same_rows
 from ..core.soften import SOFTNESS
+from ..core.telling import outcome_notes
 from ..engine import Engine, Local, open_engine
 from ..explain import check_vocabulary, draw_map, restore_explanation
 from ..explain import explain as explain_audit
@@ -148,6 +149,7 @@ def audit(
     softness = _softness(evaluation, built)
     evaluation, ownership = settle_sources(evaluation, discover)
     said = [*input_notes(evaluation, built, texts), *drawn_note(discover, search_rows)]
+    said += outcome_notes(evaluation, discover)
     sought = seek(evaluation, discover, metric, positive, train=train, slices=slices)
     evaluation = sought.evaluation
     discover = sought.discover

@@ -16,10 +16,17 @@ from ..core.error_types import OutcomeSlice
 from ..engine import Engine, Local
 from ..hypothesis import OwnSlices
 from ..slicers import Approximation, Slicer, knows_outcome
+from ..slicers.undeclared import undeclared_slices
 
 SEARCH_ROWS = 200_000
 FEWEST_SEARCHED = 1000
 MOST_UNLABELLED = 20_000  # held-out rows whose representations help a search: more take memory and say no more
+
+UNDECLARED = (
+    "Method `{}` reads outcomes of rows that it does not declare: slices of it change when held-out outcomes are "
+    "exchanged between rows. They count as reading the outcome, and approximations of them are tested in their place; "
+    "correct its `reads`."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +120,10 @@ def _run(search: Search, train: Evaluation | None, seed: int, effort: Effort) ->
         slicer.unlabelled_rows = _unlabelled(view, search.trial.confirm)
     slicer.fit(search_rows, train=train)
     own = place(slicer, view, effort.engine)
-    knowing = [j for j in range(own.shape[1]) if knows_outcome(slicer, view, j)]
+    undeclared = undeclared_slices(slicer, view.rows(search.trial.confirm))
+    if undeclared:
+        slicer.notes = (*getattr(slicer, "notes", ()), UNDECLARED.format(search.method))  # type: ignore[attr-defined]
+    knowing = [j for j in range(own.shape[1]) if j in undeclared or knows_outcome(slicer, view, j)]
     fair = [_candidate(search, slicer, own, j) for j in range(own.shape[1]) if j not in knowing]
     slicers: dict[str, Any] = {search.key: slicer}
     if not knowing:
