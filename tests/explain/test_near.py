@@ -30,7 +30,8 @@ def test_members_far_from_all_others_are_wholly_alike_and_have_no_neighbour():
     X, inside = blob(50)
     told = Near.explain(view(X, inside, inside), Context(None, 0)).to_json()
     assert told["coherence"] == 1
-    assert (told["of"], told["rows"]) == (0, [])
+    assert told["of"] == 0  # shown all the same, being the nearest there are
+    assert len(told["rows"]) == 6
 
 
 def test_members_at_random_are_no_more_alike_than_chance():
@@ -57,7 +58,43 @@ def test_neighbours_are_right_outside_and_as_near_as_fellows():
     closest = D.min(axis=0)
     expected = np.flatnonzero(~inside & ~wrong & (closest <= fellow))
     assert told["of"] == len(expected) > 6
-    assert [row["row"] for row in told["rows"]] == expected[np.argsort(closest[expected])][:6].tolist()
+    pairs = sorted((D[i, j], i, j) for i in range(100) for j in np.flatnonzero(~inside & ~wrong))
+    shown: list[tuple[int, int]] = []
+    for _, i, j in pairs:
+        if len(shown) < 6 and i not in {a for a, _ in shown} and j not in {b for _, b in shown}:
+            shown.append((i, j))
+    assert [(row["beside"]["row"], row["row"]) for row in told["rows"]] == shown
+
+
+def test_a_right_row_has_the_label_of_the_mistake_beside_it_whatever_was_predicted():
+    # Old faces (label 1) taken for young ones (0): the slice is among those predicted young, its contrast is not.
+    X, inside = blob(1.5)
+    labels = np.where(inside | (np.arange(400) % 2 == 0), 1, 0)
+    predictions = np.where(inside, 0, labels)
+    evaluation = Evaluation(
+        labels=labels, predictions=predictions, class_names=("young", "old"), representations={"seen": X}
+    )
+    rule = {"representation": "seen", "scope": {"prediction": 0}}
+    found = Slice("s1", "gmm", "", "confirmed", 0.5, rule, inside.astype(float))
+    within = predictions == 0
+    near = Near.explain(
+        SliceView(found, evaluation, inside, within & ~inside, np.zeros(400, dtype=bool)), Context(None, 0)
+    )
+    assert len(near.rows) == 6
+    assert near.total > 0
+    for row in near.rows:
+        assert (row.beside.label, row.beside.prediction, row.beside.wrong) == ("old", "young", True)
+        assert (row.label, row.prediction, row.wrong) == ("old", "old", False)
+    assert Near.from_json(near.to_json()) == near
+
+
+def test_where_no_row_of_the_label_is_right_there_is_nothing_to_compare_with():
+    X, inside = blob(1.5)
+    labels = inside.astype(int)
+    evaluation = Evaluation(labels=labels, predictions=np.zeros(400, int), representations={"seen": X})
+    found = Slice("s1", "gmm", "", "confirmed", 0.5, {}, inside.astype(float))
+    near = Near.explain(SliceView(found, evaluation, inside, ~inside, np.zeros(400, dtype=bool)), Context(None, 0))
+    assert (near.total, near.rows) == (0, ())
 
 
 def test_only_rows_that_nobody_searched_are_looked_at():

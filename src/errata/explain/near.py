@@ -1,6 +1,7 @@
-"""How alike a slice's members are, and which rows just outside of it the model gets right.
+"""How alike a slice's members are, and which rows outside of it, with the label of a wrong member, are right.
 
-A hypothesis made from members alone is often false: neighbours that are right say what it must leave out.
+A hypothesis made from members alone is often false: neighbours that are right say what it must leave out. They have the
+label of the mistake they stand beside: what tells old faces taken for young ones is old faces that are not.
 """
 
 from __future__ import annotations
@@ -14,19 +15,26 @@ from ..core import Array
 from ..core.blocks import Matrix
 from ..core.record import json_key
 from .context import Context
-from .examples import Example, example
+from .examples import Example, example, example_fields
 from .kinds import SliceExplanation
 from .view import MEASURED_ON, SliceView
 
-MAX_ROWS = 6
+MAX_PAIRS = 6
 NEIGHBOURS = 10
 MEMBERS = 200  # whose neighbours are looked for
 ROWS = 4_000  # looked at; of more, so many at random
 
 
 @dataclass(frozen=True)
+class NearExample(Example):
+    """A row that is right, and the wrong member of the same label that it is shown beside."""
+
+    beside: Example | None = None  # None in audits of versions up to 0.3, which did not compare labels
+
+
+@dataclass(frozen=True)
 class Near(SliceExplanation):
-    """Coherence of the members, and neighbours outside the slice that the model gets right."""
+    """Coherence of the members, and rows outside the slice that the model gets right where it errs inside."""
 
     kind = "near"
     needs = frozenset({"representations"})
@@ -35,8 +43,8 @@ class Near(SliceExplanation):
     measured_on: str
     representation: str
     coherence: float | None  # None where there are too few members, or no other rows
-    total: int = field(metadata=json_key("of"))  # neighbours that are right
-    rows: tuple[Example, ...]  # the nearest of them
+    total: int = field(metadata=json_key("of"))  # right rows of such labels, as near as members are to each other
+    rows: tuple[NearExample, ...]  # the nearest to a wrong member each, no row twice
 
     @classmethod
     def explain(cls, view: SliceView, context: Context) -> Self:
@@ -52,14 +60,46 @@ class Near(SliceExplanation):
             return cls(view.chosen_on, MEASURED_ON, name, None, 0, ())
         distances = _distances(X, members, rows)
         coherence = _coherence(distances, members, rows, inside)
-        order = np.empty(0, dtype=np.int64)
-        if view.evaluation.errors is not None:
-            right = ~inside & ~view.evaluation.errors[rows]
-            closest = distances.min(axis=0)
-            order = np.flatnonzero(right & (closest <= _reach(distances, members, rows, inside)))
-            order = order[np.argsort(closest[order], kind="stable")]
-        examples = tuple(example(view.evaluation, int(rows[j])) for j in order[:MAX_ROWS])
-        return cls(view.chosen_on, MEASURED_ON, name, coherence, len(order), examples)
+        total, examples = _right_beside_wrong(view, X, rng, _reach(distances, members, rows, inside))
+        return cls(view.chosen_on, MEASURED_ON, name, coherence, total, examples)
+
+
+def _right_beside_wrong(
+    view: SliceView, X: Matrix, rng: np.random.Generator, reach: float
+) -> tuple[int, tuple[NearExample, ...]]:
+    """How many right rows with the label of a wrong member lie within reach of one, and the nearest pairs.
+
+    Rows outside the scope of the slice count too: where that is a prediction, a right row of the label is predicted
+    something else.
+    """
+    errors = view.evaluation.errors
+    labels = view.evaluation.labels
+    if errors is None or labels is None:
+        return 0, ()
+    wrong = _some(rng, np.flatnonzero(view.inside & view.measured & errors), MEMBERS)
+    same_label = np.isin(labels, labels[wrong])
+    right = _some(rng, np.flatnonzero(~view.inside & view.measured & ~errors & same_label), ROWS)
+    if not len(wrong) or not len(right):
+        return 0, ()
+    distances = np.where(labels[wrong][:, None] == labels[right], _distances(X, wrong, right), np.inf)
+    total = int(np.count_nonzero(distances.min(axis=0) <= reach))
+    examples = []
+    for i, j in _nearest_pairs(distances, MAX_PAIRS):
+        fields = example_fields(view.evaluation, int(right[j]))
+        examples.append(NearExample(**fields, beside=example(view.evaluation, int(wrong[i]))))
+    return total, tuple(examples)
+
+
+def _nearest_pairs(distances: Array, most: int) -> list[tuple[int, int]]:
+    """The nearest pairs of a row and a column, no row and no column twice."""
+    left = distances.copy()
+    pairs = []
+    while len(pairs) < most and np.isfinite(left.min()):
+        i, j = np.unravel_index(int(left.argmin()), left.shape)
+        pairs.append((int(i), int(j)))
+        left[i] = np.inf
+        left[:, j] = np.inf
+    return pairs
 
 
 def _representation(view: SliceView) -> str:

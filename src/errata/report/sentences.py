@@ -15,6 +15,7 @@ from ..explain.captions import DirectionCaptions
 from ..explain.descriptions import DescriptionRow, Descriptions
 from ..explain.metadata import SkippedColumn
 from ..explain.names import Name
+from ..explain.near import Near
 from ..explain.rule import RuleRow
 from ..explain.tokens import Lengths, Tokens
 from ..explain.view import Match
@@ -515,6 +516,20 @@ def nearest_texts(data: Descriptions) -> str:
     listed = ", ".join(f"“{row.text}” ({numbers.quantity(row.retrieval.average_precision)})" for row in rows)
     base = numbers.quantity(rows[0].retrieval.base_rate)
     return f"Nearest texts, with their average precision on {n} held-out rows: {listed}; by chance {base}."
+
+
+def near_rows(near: Near) -> str:
+    """What stands beside wrong members, and how near it is."""
+    if near.rows[0].beside is None:
+        return "near neighbours outside the slice that are right, of any label"
+    if not near.total:
+        return (
+            "wrong members, and the nearest right row of their label outside; none is as near as members to each other"
+        )
+    return (
+        "wrong members, and the nearest right row of their label outside; "
+        f"{numbers.counted(near.total, 'such row')} as near as members to each other"
+    )
 
 
 def chosen_phrases(tokens: Tokens) -> str:

@@ -20,6 +20,8 @@ from ..row_items import example_item, has_images
 from ..static_files import Script
 from .training_rows import strongest_opponents
 
+MOST_TEXT_PAIRS = 3  # of texts, which take more room than images
+
 
 def rows_section(view: View, slice_: Slice, parts: Sequence[Values]) -> dict[str, Any]:
     """The groups of all parts, and what is said above them."""
@@ -61,15 +63,19 @@ def exemplar_groups(view: View, slice_: Slice) -> dict[str, Any] | None:
 
 
 def neighbour_groups(view: View, slice_: Slice) -> dict[str, Any] | None:
-    """Near neighbours outside the slice that the model gets right."""
+    """Wrong members, each beside the nearest row outside the slice that has its label and is right."""
     near = slice_.explanation(Near)
     if near is None or view.task_rows(slice_).errors is None:
         return None
-    note = ""
-    if near.total:
-        note = f"{numbers.out_of(len(near.rows), near.total)}; outside the slice"
-    group = _group("Near neighbours it gets right", note, near.rows, wide=True, share=0.0)
-    group["empty"] = "No near neighbour is right: where the slice ends, the model’s errors do not."
+    rows: list[Example] = []
+    most = len(near.rows) if has_images(view.audit) else MOST_TEXT_PAIRS
+    for right in near.rows[:most]:
+        if right.beside is not None:
+            rows.append(right.beside)
+        rows.append(right)
+    note = sentences.near_rows(near) if rows else ""
+    group = _group("Wrong beside right, same label", note, rows, wide=True)
+    group["empty"] = "No row outside the slice that has the label of a wrong member is right."
     return {"groups": [group], "folded": []}
 
 
