@@ -93,7 +93,7 @@ def _right_beside_wrong(
 def _nearest_pairs(distances: Array, most: int) -> list[tuple[int, int]]:
     """The nearest pairs of a row and a column, no row and no column twice."""
     left = distances.copy()
-    pairs = []
+    pairs: list[tuple[int, int]] = []
     while len(pairs) < most and np.isfinite(left.min()):
         i, j = np.unravel_index(int(left.argmin()), left.shape)
         pairs.append((int(i), int(j)))

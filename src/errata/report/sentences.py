@@ -15,9 +15,8 @@ from ..explain.captions import DirectionCaptions
 from ..explain.descriptions import DescriptionRow, Descriptions
 from ..explain.metadata import SkippedColumn
 from ..explain.names import Name
-from ..explain.near import Near
 from ..explain.rule import RuleRow
-from ..explain.tokens import Lengths, Tokens
+from ..explain.tokens import Lengths
 from ..explain.view import Match
 from . import numbers
 
@@ -516,31 +515,6 @@ def nearest_texts(data: Descriptions) -> str:
     listed = ", ".join(f"“{row.text}” ({numbers.quantity(row.retrieval.average_precision)})" for row in rows)
     base = numbers.quantity(rows[0].retrieval.base_rate)
     return f"Nearest texts, with their average precision on {n} held-out rows: {listed}; by chance {base}."
-
-
-def near_rows(near: Near) -> str:
-    """What stands beside wrong members, and how near it is."""
-    if near.rows[0].beside is None:
-        return "near neighbours outside the slice that are right, of any label"
-    if not near.total:
-        return (
-            "wrong members, and the nearest right row of their label outside; none is as near as members to each other"
-        )
-    return (
-        "wrong members, and the nearest right row of their label outside; "
-        f"{numbers.counted(near.total, 'such row')} as near as members to each other"
-    )
-
-
-def chosen_phrases(tokens: Tokens) -> str:
-    """How the words and phrases of a slice were chosen; nothing of an audit that did not record it."""
-    if not tokens.compared:
-        return ""
-    of = "phrases of your vocabulary" if tokens.own_vocabulary else "words and phrases"
-    return (
-        f"Chosen among {numbers.count(tokens.compared)} {of} by likelihood ratio, corrected for all of them; "
-        f"at least {tokens.minimum} members have each."
-    )
 
 
 def lengths(data: Lengths) -> str:

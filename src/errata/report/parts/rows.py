@@ -73,10 +73,21 @@ def neighbour_groups(view: View, slice_: Slice) -> dict[str, Any] | None:
         if right.beside is not None:
             rows.append(right.beside)
         rows.append(right)
-    note = sentences.near_rows(near) if rows else ""
+    note = _near_note(near) if rows else ""
     group = _group("Wrong beside right, same label", note, rows, wide=True)
     group["empty"] = "No row outside the slice that has the label of a wrong member is right."
     return {"groups": [group], "folded": []}
+
+
+def _near_note(near: Near) -> str:
+    """What stands beside wrong members, and how near it is."""
+    if near.rows[0].beside is None:
+        return "near rows outside the slice that are right, of any label"
+    how_many = numbers.counted(near.total, "such row") if near.total else "none"
+    return (
+        "a wrong member, then the nearest right row of its label outside the slice; "
+        f"{how_many} as near as members are to each other"
+    )
 
 
 def easy_end(view: View, slice_: Slice) -> dict[str, Any] | None:

@@ -38,7 +38,18 @@ def token_table(view: View, slice_: Slice) -> dict[str, Any] | None:
         }
         for row in tokens.rows
     ]
-    return {"rows": rows, "chosen": sentences.chosen_phrases(tokens), "length": sentences.lengths(tokens.length)}
+    return {"rows": rows, "chosen": how_chosen(tokens), "length": sentences.lengths(tokens.length)}
+
+
+def how_chosen(tokens: Tokens) -> str:
+    """How the words and phrases of a slice were chosen; nothing of an audit that did not record it."""
+    if not tokens.compared:
+        return ""
+    of = "phrases of your vocabulary" if tokens.own_vocabulary else "words and phrases"
+    return (
+        f"Chosen among {numbers.count(tokens.compared)} {of} by likelihood ratio, corrected for all of them; "
+        f"at least {tokens.minimum} members have each."
+    )
 
 
 def _share(counts: tuple[int, int]) -> str:
