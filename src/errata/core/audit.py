@@ -17,6 +17,7 @@ from .self_test import NullRun, SelfTest
 from .views import view_of
 
 SCHEMA = "errata.audit/1"
+MOSTLY = 0.5  # of the errors of an error type: a mistake that so many are names it
 UNCONFIRMABLE = "unconfirmable"  # `reason` of what cannot be tested: the outcome itself defines it
 
 Verdict = Literal["confirmed", "not confirmed", "too few to tell"]
@@ -353,7 +354,7 @@ class ErrorType:
     method : str
         The slicer that found it.
     name : str
-        Its most frequent mistake.
+        Its mistake, where most of its errors are one, and what tells it from others of that mistake.
     rule : mapping
         How the method tells its members.
     weights : array
@@ -401,6 +402,11 @@ class ErrorType:
         """(n,) bool: its rows."""
         inside: Array = self.weights >= self.threshold
         return inside
+
+    @property
+    def is_one_mistake(self) -> bool:
+        """Whether at least half of its errors are of one label and one prediction."""
+        return bool(self.mistakes) and self.mistakes[0].share >= MOSTLY
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, without the weights."""

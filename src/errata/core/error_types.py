@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from .audit import ErrorType, Mistake, Slice
+from .audit import MOSTLY, ErrorType, Mistake, Slice
 from .blocks import Array
 from .confirm import SliceCandidate, SplitTask
 from .evaluation import Evaluation
@@ -74,7 +74,7 @@ def find_error_types(found: Sequence[OutcomeSlice], slices: Sequence[Slice]) -> 
             twin.append(slice_)
     shown = [group for group in groups if (group[0].own.members & group[0].split.confirm).any()]
     types = [_describe(f"e{i}", group, slices) for i, group in enumerate(shown[:MOST_ERROR_TYPES], start=1)]
-    return tuple(_with_distinct_names(types))
+    return tuple(types)
 
 
 def _search_members(found: OutcomeSlice) -> Array:
@@ -141,21 +141,13 @@ def _mistakes(evaluation: Evaluation, wrong: Array) -> tuple[Mistake, ...]:
 
 
 def _name(evaluation: Evaluation, mistakes: Sequence[Mistake], method: str) -> str:
+    """Its mistake, where most of its errors are one; `explain` tells those of one mistake apart."""
     if not mistakes:
         return f"errors of {method}"
-    return f"{evaluation.class_name(mistakes[0].label)} → {evaluation.class_name(mistakes[0].prediction)}"
-
-
-def _with_distinct_names(types: Sequence[ErrorType]) -> list[ErrorType]:
-    """The second of one name is (2), as of slices."""
-    seen: Counter[tuple[str, str]] = Counter()
-    named = []
-    for type_ in types:
-        key = type_.task, type_.name
-        seen[key] += 1
-        name = f"{type_.name} ({seen[key]})" if seen[key] > 1 else type_.name
-        named.append(replace(type_, name=name))
-    return named
+    pair = f"{evaluation.class_name(mistakes[0].label)} → {evaluation.class_name(mistakes[0].prediction)}"
+    if mistakes[0].share < MOSTLY:
+        return f"no short description (most often {pair})"
+    return pair
 
 
 def _most_central(found: OutcomeSlice, members: Array, wrong: Array) -> Array:

@@ -19,6 +19,7 @@ from .classes import Classes
 from .coherence import Coherence
 from .context import Context
 from .descriptions import Descriptions
+from .error_names import name_error_types
 from .exemplars import Exemplars
 from .extremes import Extremes
 from .features import Features, draw_features
@@ -121,7 +122,8 @@ def explain(
     kinds = registry().values()
     views = [_explain_slice(view_of(audit, slice_, context.tasks), context, kinds) for slice_ in audit.slices]
     slices = with_unique_names([_explained(view) for view in views], views, context)
-    return _explain_whole(replace(audit, slices=slices), context, kinds)
+    named = replace(audit, slices=slices, error_types=name_error_types(context))
+    return _explain_whole(named, context, kinds)
 
 
 def _explain_slice(view: SliceView, context: Context, kinds: Iterable[type[Explanation]]) -> SliceView:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..core import Array, Slice, gaps
+from ..core import Array, ErrorType, Slice, gaps
 from ..core.record import FLAT, OMIT_NONE, Record
 from ..core.scope import is_pooled, scope_values
 from .candidates import (
@@ -113,7 +113,7 @@ def _next_name(view: SliceView, context: Context, taken: set[tuple[str, str]]) -
     for name in options:
         if (view.slice.task, name.text) not in taken:
             return name
-    text = f"{options[0].text}, {_region(view.slice)}"
+    text = f"{options[0].text}, {region(view.slice)}"
     if (view.slice.task, text) in taken:  # the other half of a cross-fit
         text = f"{text}, {view.slice.id}"
     return replace(options[0], text=text)
@@ -182,11 +182,11 @@ def _predicts(view: SliceView, matched: Array, fitted: Outcome) -> Predicts | No
 def _without_description(view: SliceView, context: Context, scope: Sequence[str]) -> Iterator[Name]:
     """What the members have more of, alone and with the method's number; that number alone where there is nothing."""
     contrast = most_telling(view, context)
-    region = _region(view.slice)
-    endings = [region]
+    number = region(view.slice)
+    endings = [number]
     if contrast is not None:
         more = f"{contrast.way} often {contrast.text}"
-        endings = [more, f"{more}; {region}"]
+        endings = [more, f"{more}; {number}"]
     for ending in endings:
         text = ", ".join([*scope, f"{NONE} ({ending})"])
         yield Name(view.chosen_on, MEASURED_ON, text, None, contrast=contrast)
@@ -210,7 +210,7 @@ def _scope_words(key: str, value: str, pooled: bool) -> str:
     return f"{key} {value}"
 
 
-def _region(slice_: Slice) -> str:
+def region(slice_: Slice | ErrorType) -> str:
     """ "region 2 of spotlight": the second slice of its method."""
     method = slice_.method.partition(":")[0]
     return f"a region of {method}" if slice_.column < 0 else f"region {slice_.column + 1} of {method}"
