@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import errata
+from errata.cli.serve import AuditSite
 from errata.core import Audit
 from errata.people.entries import Drawing
 from errata.people.records import Records
 from errata.report import to_html
+from support.servers import ServerThread
 from support.small_audits import image_evaluation, quick_audit, text_evaluation
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page is opened")
@@ -302,6 +305,20 @@ def test_a_guess_has_an_address_and_a_history(open_page: Open, home: tuple[str, 
     expect(page.locator("tbody tr").first).to_contain_text("Ada")
     page.get_by_role("link", name="light = night").click()
     expect(page.locator(".said")).to_contain_text("held-out rows match.")
+
+
+def test_a_guess_that_holds_is_kept_as_a_slice_by_keyboard(open_page: Open, audit: Audit, tmp_path: Path) -> None:
+    folder = errata.save(audit, tmp_path / "audit")
+    with (
+        AuditSite().open_app(folder, None, [], hosts=("127.0.0.1",), token=None) as app,
+        ServerThread(app) as address,
+    ):
+        page = open_page(address + "/hypothesis?q=light+%3D+night+and+size+%3E+3")
+        page.get_by_role("button", name="Keep as a slice").press("Enter")
+        page.get_by_text("Kept as").get_by_role("link").press("Enter")
+        expect(page.locator("h1")).to_have_text("light = night and size > 3")
+        page.close()
+    assert "light = night and size > 3" in [slice_.name for slice_ in errata.load(folder)]
 
 
 def name_oneself(page: Any, name: str) -> None:

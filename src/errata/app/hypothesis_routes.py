@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Annotated, Any
 
 import numpy as np
-from fastapi import Body, FastAPI
+from fastapi import Body, FastAPI, HTTPException
 
 from .. import hypothesis
 from ..core import InputError
@@ -94,11 +94,28 @@ def add_routes(app: FastAPI, served: ServedAudit, tester: HypothesisTester) -> N
         number = len({record.text for record in served.records.hypotheses(slice)} | {parsed.text})
         result = tester.test(parsed.text, number)
         facts = _facts(served, result)
+        facts["can_keep"] = result.verdict == "confirmed" and _can_keep(served, parsed)
         if result.errors is not None:
             counts = {name: facts[name] for name in ("n", "errors", "rest_n", "rest_errors")}
             kind: Any = "words" if isinstance(parsed.meaning, hypothesis.WordQuery) else "condition"
             served.records.add_hypothesis(Hypothesis(text=parsed.text, kind=kind, person=person, slice=slice, **counts))
         return facts
+
+    @app.post("/api/slices")
+    def keep_hypothesis(text: Annotated[str, Body(max_length=2000, embed=True)]) -> dict[str, Any]:
+        """Make a hypothesis that is confirmed a slice of the saved audit, counted with all others."""
+        parsed = hypothesis.parse(text, served.audit.evaluation)
+        if served.keep is None:
+            raise HTTPException(409, "This audit was not opened from a folder; nothing can be added to it.")
+        if not _can_keep(served, parsed):
+            raise HTTPException(422, "Words that an encoder finds are no rule to keep; write a condition.")
+        number = len(served.records.hypothesis_texts() | {parsed.text})
+        if tester.adjust(parsed.text, number).verdict != "confirmed":
+            raise HTTPException(
+                422, f"Only what is confirmed can be kept; this is not, as one of {number:,} hypotheses."
+            )
+        slice_ = served.keep(parsed.text, number)
+        return {"id": slice_.id, "name": slice_.name, "verdict": slice_.verdict}
 
     @app.get("/api/hypotheses")
     def tested_hypotheses(slice: str = "") -> dict[str, Any]:
@@ -108,9 +125,17 @@ def add_routes(app: FastAPI, served: ServedAudit, tester: HypothesisTester) -> N
         return history(tester.history(slice or None))
 
 
+def _can_keep(served: ServedAudit, parsed: hypothesis.ParsedHypothesis) -> bool:
+    """Whether a hypothesis can become a slice: there is a folder to save it in, and its text alone tells its rows."""
+    by_encoder = served.search is not None and isinstance(parsed.meaning, hypothesis.WordQuery)
+    return served.keep is not None and not by_encoder and served.audit.evaluation.task != "multilabel"
+
+
 def _facts(served: ServedAudit, result: hypothesis.HypothesisResult) -> dict[str, Any]:
     """The result as JSON, with some of the rows that match."""
     facts = result.to_json()
+    own = [slice_.id for slice_ in served.audit.slices if slice_.rule.get("condition") == result.text]
+    facts["kept"] = next(iter(own), None)
     facts["rest_errors"] = 0
     if result.rest_rate is not None:
         facts["rest_errors"] = round(result.rest_rate * result.rest_n)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from fastapi import HTTPException
 
-from ..core import Array, Audit
+from ..core import Array, Audit, Slice
 from ..hypothesis.testing import Search
 from ..people.curation import DrawnSlice
 from ..people.records import Records
@@ -20,12 +20,16 @@ if TYPE_CHECKING:
     from .questionnaire_routes import Questionnaire
 
 
+Keep = Callable[[str, int], Slice]
+
+
 @dataclass(frozen=True, eq=False)
 class ServedAudit:
     """An audit and what people said of it.
 
     search: similarities of words to all rows, where there is an encoder. others: audits of other models, by name, that
-    this one may be compared with. questionnaire: about what slices look like, where there is one.
+    this one may be compared with. questionnaire: about what slices look like, where there is one. keep: a hypothesis
+    and how many there were -> the new slice of the saved audit, where it may be changed.
     """
 
     audit: Audit
@@ -34,6 +38,7 @@ class ServedAudit:
     search: Search | None = None
     others: tuple[tuple[str, Audit], ...] = ()
     questionnaire: Questionnaire | None = None
+    keep: Keep | None = None
 
     def check_slice(self, id: str) -> None:
         """A slice of the audit, or PageNotFound."""

@@ -26,7 +26,7 @@ from .base_app import new_app
 from .guard import LOOPBACK, Guard
 from .hypothesis_routes import HypothesisTester
 from .questionnaire_routes import Questionnaire
-from .served_audit import RecordsBackend, ServedAudit, parse_entry
+from .served_audit import Keep, RecordsBackend, ServedAudit, parse_entry
 
 Loop = Annotated[list[tuple[float, float]], Body(embed=True, min_length=3, max_length=5000)]
 DAY = "private, max-age=86400, immutable"  # of an address that names its audit
@@ -41,14 +41,15 @@ def create_app(
     search: Search | None = None,
     others: tuple[tuple[str, Audit], ...] = (),
     questionnaire: Questionnaire | None = None,
+    keep: Keep | None = None,
 ) -> Guard:
     """An ASGI app of one audit.
 
     records: where people's answers are saved. hosts: names that requests may be addressed to; None: any, with a token.
     token: required of everybody, where it is given. search: similarities of words to all rows. others: audits by name
-    to compare with. questionnaire: about what slices look like.
+    to compare with. questionnaire: about what slices look like. keep: makes a hypothesis a slice of the saved audit.
     """
-    served = ServedAudit(audit, records, AuditRows(audit), search, others, questionnaire)
+    served = ServedAudit(audit, records, AuditRows(audit), search, others, questionnaire, keep)
     tester = HypothesisTester(served)
     view = served_view(audit, RecordsBackend(served, tester))
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..core import Audit
+from ..core import Audit, InputError
 from ..report.printing import echo
 from .common import Dir
 
@@ -24,6 +24,9 @@ def run_tests(
     database: Annotated[
         str | None, typer.Option(metavar="URL", help="Database of the records. Default: a file in DIR.")
     ] = None,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Add each that is confirmed to the slices of the audit, in DIR.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Test whether rows that match are worse than the others, on held-out rows; every one counts against the others."""
@@ -41,13 +44,36 @@ def run_tests(
             for result in results:
                 if result.text not in earlier and result.errors is not None:
                     records.add_hypothesis(_line(result))
+        everything = number if records is None else max(number, len(records.hypothesis_texts()))
+    kept = {result.text: _keep(folder, result, everything) for result in results if keep}
     if as_json:
-        echo(json.dumps([result.to_json() for result in results], indent=1))
+        echo(json.dumps([{**result.to_json(), **kept.get(result.text, {})} for result in results], indent=1))
         return
     for result in results:
         echo(f"{result.text}: {result.verdict}\n  {result.sentence}")
+        if keep:
+            echo(f"  {_kept_words(kept[result.text])}")
     if number > 1:
         echo(f"Judged as {number:,} hypotheses on the same held-out rows.")
+
+
+def _keep(folder: Path, result: Any, hypotheses: int) -> dict[str, Any]:
+    """Return the id of the new slice, its verdict, and of how many; or why there is none."""
+    from ..workflow import keep_in_folder
+
+    if result.verdict != "confirmed":
+        return {"kept": None, "not_kept": "it is not confirmed"}
+    try:
+        audit, slice_ = keep_in_folder(folder, result.text, hypotheses=hypotheses, task=result.task)
+    except InputError as error:
+        return {"kept": None, "not_kept": str(error).rstrip(".")}
+    return {"kept": slice_.id, "kept_verdict": slice_.verdict, "tested": audit.settings["tested"]}
+
+
+def _kept_words(facts: dict[str, Any]) -> str:
+    if facts["kept"] is None:
+        return f"Not kept: {facts['not_kept']}."
+    return f"Kept as {facts['kept']}: {facts['kept_verdict']}, as one of {facts['tested']:,} that were tested."
 
 
 def _records(audit: Audit, folder: Path, database: str | None) -> AbstractContextManager[Any]:

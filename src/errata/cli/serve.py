@@ -10,12 +10,14 @@ import secrets
 import socket
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
+from threading import Lock
 from typing import Annotated, Any, Protocol
 
 import typer
 
-from ..core import Audit, require
+from ..core import Audit, Slice, require
 from ..defuse.site import RunSite
 from ..report.printing import echo
 from .common import Dir
@@ -51,6 +53,17 @@ class Site(Protocol):
         """
 
 
+class ReplaceableApp:
+    """An ASGI app of an audit that may change while it is served; requests on their way end with the one they began."""
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer with the app of now."""
+        await self.app(scope, receive, send)
+
+
 class AuditSite:
     """The folder of an audit."""
 
@@ -83,7 +96,28 @@ class AuditSite:
             audit = workflow.add_map(workflow.load(folder), progress=progress)
         compared = tuple((_short_name(other, others), workflow.load(other)) for other in others)
         with records_of_audit(audit, folder, database) as records:
-            yield create_app(audit, records, hosts=hosts, token=token, others=compared, questionnaire=questionnaire())
+            one_at_a_time = Lock()
+
+            def show(audit: Audit) -> Any:
+                more: dict[str, Any] = {"others": compared, "questionnaire": questionnaire(), "keep": keep}
+                return create_app(audit, records, hosts=hosts, token=token, **more)
+
+            def keep(text: str, hypotheses: int) -> Slice:
+                with one_at_a_time:  # or an app with fewer slices could take the place of one with more
+                    kept, added = workflow.keep_in_folder(folder, text, hypotheses=hypotheses)
+                    records.add_slices({slice_.id: slice_.name for slice_ in kept.slices})
+                    current.app = show(_with_map_of(audit, kept))
+                return added
+
+            current = ReplaceableApp(show(audit))
+            yield current
+
+
+def _with_map_of(drawn: Audit, audit: Audit) -> Audit:
+    """The audit with the map that was drawn before: one more slice moves no row."""
+    maps = [explanation for explanation in drawn.explanations if explanation.kind == "map"]
+    others = [explanation for explanation in audit.explanations if explanation.kind != "map"]
+    return replace(audit, explanations=(*others, *maps))
 
 
 SITES: tuple[Site, ...] = (RunSite(), AuditSite())  # the first that recognises a folder serves it

@@ -330,10 +330,21 @@ def _measure_search(split: SplitTask, candidate: SliceCandidate) -> SearchMeasur
     )
 
 
-def confirm_all(family: Sequence[tuple[SplitTask, SliceCandidate]]) -> list[SliceResult]:
-    """Test every slice of the family on held-out rows, at the level that allows for all of them."""
-    results = [_confirm(split, candidate, len(family)) for split, candidate in family]
-    q_values = gaps.benjamini_hochberg(np.array([result.held_out.p_value for result in results]))
+def confirm_all(family: Sequence[tuple[SplitTask, SliceCandidate]], *, tested: int | None = None) -> list[SliceResult]:
+    """Test every slice of the family on held-out rows, at the level that allows for all of them.
+
+    Parameters
+    ----------
+    family : sequence
+        Each slice with its task.
+    tested : int, optional
+        How many there are with those that are not at hand any more, whose p-values count as 1. Default: these alone.
+    """
+    tested = len(family) if tested is None else tested
+    results = [_confirm(split, candidate, tested) for split, candidate in family]
+    p_values = np.ones(tested)
+    p_values[: len(results)] = [result.held_out.p_value for result in results]
+    q_values = gaps.benjamini_hochberg(p_values)[: len(results)]
     return [
         replace(result, held_out=replace(result.held_out, q_value=float(q)))
         for result, q in zip(results, q_values, strict=True)

@@ -51,6 +51,7 @@ __all__ = [
     "draw_features",
     "draw_map",
     "explain",
+    "explain_added",
     "hyponyms",
     "opponents",
     "phrases",
@@ -124,6 +125,19 @@ def explain(
     slices = with_unique_names([_explained(view) for view in views], views, context)
     named = replace(audit, slices=slices, error_types=name_error_types(context))
     return _explain_whole(named, context, kinds)
+
+
+def explain_added(audit: Audit, added: Slice, *, seed: int = 0, clusters: Array | None = None) -> Audit:
+    """The audit with one more slice, explained and last; what was said of the others stays.
+
+    added: not explained yet. seed, clusters: as of `explain`.
+    """
+    kinds = registry().values()
+    alone = Context(replace(audit, slices=(added,)), seed, clusters)
+    view = _explain_slice(view_of(alone.audit, added, alone.tasks), alone, kinds)
+    slices = with_unique_names([_explained(view)], [view], alone)
+    whole = replace(audit, slices=(*audit.slices, *slices))
+    return _explain_whole(whole, Context(whole, seed, clusters), kinds)
 
 
 def _explain_slice(view: SliceView, context: Context, kinds: Iterable[type[Explanation]]) -> SliceView:

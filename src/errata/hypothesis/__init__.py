@@ -5,7 +5,7 @@ corrects a result for the number of hypotheses tested. `to_columns` gives a page
 """
 
 from .columns import column_names, to_columns
-from .own_slices import OwnSlices, read_slices, untestable
+from .own_slices import OwnSlices, read_slices, untestable, with_slice
 from .parsing import ParsedHypothesis, WordQuery, parse
 from .testing import HypothesisResult, adjust, run_test
 
@@ -21,4 +21,5 @@ __all__ = [
     "run_test",
     "to_columns",
     "untestable",
+    "with_slice",
 ]

@@ -184,6 +184,22 @@ def untestable(own: OwnSlices, evaluation: Evaluation, search: Array) -> list[st
     return sentences
 
 
+def with_slice(own: OwnSlices | None, name: str, text: str, evaluation: Evaluation) -> OwnSlices:
+    """The slices with one more, the last, that a condition or words tell.
+
+    Parameters
+    ----------
+    own
+        Those there are; None where there are none yet.
+    name, text
+        What it is called, and its condition or words.
+    evaluation
+        All rows of its task.
+    """
+    earlier = () if own is None else own.slices
+    return OwnSlices((*earlier, *read_slices({name: text}, evaluation).slices))
+
+
 def _to_json(meaning: ParsedHypothesis | None) -> dict[str, Any] | None:
     return None if meaning is None else meaning.to_json()
 

@@ -227,5 +227,10 @@ def tested_hypotheses(connection: Connection, slice: str | None) -> tuple[Tested
     return tuple(_tested(row._mapping) for row in connection.execute(lines.order_by(hypotheses.c.number)))
 
 
+def hypothesis_texts(connection: Connection) -> frozenset[str]:
+    """The different texts of all hypotheses."""
+    return frozenset(connection.execute(select(hypotheses.c.text).distinct()).scalars())
+
+
 def _tested(line: Mapping[Any, Any]) -> TestedHypothesis:
     return TestedHypothesis(**{name: value for name, value in line.items() if name != "number"})

@@ -179,6 +179,16 @@ class Records:
         with self._database.read() as connection:
             return curation.tested_hypotheses(connection, slice)
 
+    def hypothesis_texts(self) -> frozenset[str]:
+        """The different texts of all hypotheses, about a slice or about none."""
+        with self._database.read() as connection:
+            return curation.hypothesis_texts(connection)
+
+    def add_slices(self, names: Mapping[str, str]) -> None:
+        """Add slices that the audit has since it was opened, by id and name; those that are known stay."""
+        location = self._database.location
+        self._writer.write(lambda connection: curation.register_slices(connection, names, location))
+
     # Files
 
     def export_json(self, target: str | Path | IO[str]) -> None:

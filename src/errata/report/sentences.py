@@ -18,8 +18,10 @@ from ..explain.names import Name
 from ..explain.rule import RuleRow
 from ..explain.tokens import Lengths
 from ..explain.view import Match
+from ..hypothesis import OwnSlices
 from . import numbers
 
+YOUR_OWN = "A slice of your own"
 MOST_LISTED = 5  # error types in one line
 KINDS_OF_ERRORS: dict[str | None, str] = {
     "fnr": "false negatives",
@@ -132,6 +134,8 @@ def excess(slice_: Slice, measured: HeldOutMeasure, outcome: str) -> str:
 def found_by(slice_: Slice, methods: int) -> str:
     """Which methods found a slice, of how many."""
     names = slice_.found_by or (slice_.method,)
+    if names == (OwnSlices.name,):
+        return YOUR_OWN
     total = max(methods, len(names))
     return f"Found by {len(names)} of {numbers.counted(total, 'method')}: {', '.join(names)}{_searches(slice_.rule)}"
 

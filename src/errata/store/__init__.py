@@ -1,7 +1,7 @@
 """Audits and plans as plain files: JSON, parquet, safetensors. Never pickle."""
 
-from .atomic import atomic_file, atomic_folder, check_output, check_parquet_output, check_replaceable
-from .audits import load, save, write_memberships
+from .atomic import atomic_file, atomic_folder, check_output, check_parquet_output, check_replaceable, sole_writer
+from .audits import load, save, update, write_memberships
 from .looks import earlier_looks
 from .plans import load_plan, save_plan
 
@@ -16,5 +16,7 @@ __all__ = [
     "load_plan",
     "save",
     "save_plan",
+    "sole_writer",
+    "update",
     "write_memberships",
 ]

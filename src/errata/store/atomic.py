@@ -133,6 +133,22 @@ def _take(lock: int) -> bool:
     return True
 
 
+@contextmanager
+def sole_writer(folder: Path) -> Iterator[None]:
+    """Wait until no other process changes a saved folder, and keep others waiting meanwhile."""
+    try:
+        lock = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise InputError(f"`{folder}` cannot be opened ({error.strerror}); give the folder of an audit") from error
+    try:
+        if fcntl is not None:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)  # which ends the lock, as the end of the process does
+
+
 def _remove_abandoned(target: Path) -> None:
     """What dead writers left of this same output: nobody holds its lock, and it is old."""
     for left in target.parent.glob(f".{glob.escape(target.name)}{PARTIAL}*"):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from ..core import (
 )
 from ..core.audit import SCHEMA, Mistake
 from . import arrays, evaluations
-from .atomic import atomic_folder, check_output
+from .atomic import atomic_file, atomic_folder, check_output
 
 RestoreExplanation = Callable[[Mapping[str, Any]], Explanation]
 
@@ -56,10 +57,8 @@ def save(
     """
     folder = check_output(folder)
     with atomic_folder(folder) as partial:
-        text = json.dumps(audit.to_json(), indent=1, allow_nan=False, default=_plain)
-        (partial / "audit.json").write_text(text + "\n")
-        n = len(audit.evaluation)
-        evaluations.write_rows(partial / "memberships.parquet", n, lambda rows: _memberships(audit, rows))
+        (partial / "audit.json").write_text(_audit_text(audit))
+        _write_memberships(audit, partial / "memberships.parquet")
         (partial / "slicers").mkdir()
         for key, slicer in audit.slicers.items():
             _save_slicer(partial / "slicers" / key, slicer.to_state())
@@ -67,6 +66,51 @@ def save(
         if report is not None:
             (partial / "report.html").write_text(report, encoding="utf-8")
     return folder
+
+
+def update(audit: Audit, folder: str | Path, *, report: str, changed: Iterable[str]) -> None:
+    """Write an audit anew that has more slices than the folder's own, and is the same otherwise.
+
+    Each file is written whole beside the old one and takes its name at the end, audit.json last. Until then a reader
+    finds the slices that audit.json names, since the other files have more and not less than it needs.
+
+    Parameters
+    ----------
+    audit : Audit
+        With all slices.
+    folder : path
+        What `save` wrote; nobody else may write it meanwhile (`sole_writer`).
+    report : str
+        The page.
+    changed : iterable of str
+        Keys of the slicers that are new or have more slices.
+    """
+    folder = Path(folder)
+    with ExitStack() as stack:
+
+        def beside(name: str) -> Path:
+            return stack.enter_context(atomic_file(folder / name, replace=True))
+
+        # What is opened first takes its name last.
+        beside("audit.json").write_text(_audit_text(audit))
+        beside("report.html").write_text(report, encoding="utf-8")
+        for key in changed:
+            state = audit.slicers[key].to_state()
+            beside(f"slicers/{key}.json").write_text(_slicer_text(state))
+            arrays.write(beside(f"slicers/{key}.safetensors"), state.arrays)
+        _write_memberships(audit, beside("memberships.parquet"))
+
+
+def _write_memberships(audit: Audit, path: Path) -> None:
+    evaluations.write_rows(path, len(audit.evaluation), lambda rows: _memberships(audit, rows))
+
+
+def _audit_text(audit: Audit) -> str:
+    return json.dumps(audit.to_json(), indent=1, allow_nan=False, default=_plain) + "\n"
+
+
+def _slicer_text(state: State) -> str:
+    return json.dumps({"name": state.name, **state.facts}, indent=1, default=_plain) + "\n"
 
 
 def _plain(value: Any) -> Any:
@@ -102,8 +146,7 @@ def _membership_table(ids: Array, weights: Mapping[str, Array], thresholds: Mapp
 
 
 def _save_slicer(stem: Path, state: State) -> None:
-    facts = {"name": state.name, **state.facts}
-    stem.with_name(stem.name + ".json").write_text(json.dumps(facts, indent=1, default=_plain) + "\n")
+    stem.with_name(stem.name + ".json").write_text(_slicer_text(state))
     arrays.write(stem.with_name(stem.name + ".safetensors"), state.arrays)
 
 

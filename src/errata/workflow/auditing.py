@@ -181,7 +181,7 @@ def _unexplained(
         discover=discover,
         overall=tuple((task, trial.overall()) for task, trial in findings.trials.items()),
         settings=settings,
-        silence="\n".join([_silence(findings.trials, findings.tested), *tested.sentences]),
+        silence="\n".join([describe_silence(findings.trials, findings.tested), *tested.sentences]),
         self_test=tested.self_test,
         null_run=tested.null_run,
         slicers={key: slicer for fit in findings.fits for key, slicer in fit.slicers.items()},
@@ -330,7 +330,7 @@ def _settings_record(
     }
 
 
-def _silence(trials: Mapping[str, SplitTask], family: int) -> str:
+def describe_silence(trials: Mapping[str, SplitTask], family: int) -> str:
     """Return what the test could have missed, one sentence a task."""
     sentences = []
     for task, trial in trials.items():
@@ -341,13 +341,13 @@ def _silence(trials: Mapping[str, SplitTask], family: int) -> str:
     return " ".join(sentences)
 
 
-def _clusters(evaluation: Evaluation, slicers: Mapping[str, Any]) -> Array | None:
+def drawn_clusters(audit: Audit) -> Array | None:
     """Return (n,) clusters to draw beside the slices (figure 5 of Spotlight), where a Gaussian mixture was searched."""
-    if evaluation.losses is None:
+    if audit.evaluation.losses is None:
         return None
-    for slicer in slicers.values():
+    for slicer in audit.slicers.values():
         if isinstance(slicer, Gmm):
-            clusters: Array = slicer.membership(evaluation).argmax(axis=1)
+            clusters: Array = slicer.membership(audit.evaluation).argmax(axis=1)
             return clusters
     return None
 
@@ -358,7 +358,7 @@ def _explain(
     arrays = {}
     if texts is not None:  # captions lie along directions that a slicer learned
         arrays = {key: slicer.to_state().arrays for key, slicer in plain.slicers.items()}
-    clusters = _clusters(plain.evaluation, plain.slicers)
+    clusters = drawn_clusters(plain)
     return explain_audit(
         plain, seed=seed, clusters=clusters, train=train, texts=texts, vocabulary=vocabulary, arrays=arrays
     )

@@ -11,6 +11,7 @@ from ...core import Array, Audit, Slice
 from ...core.audit import UNCONFIRMABLE
 from ...core.gaps import wilson
 from ...explain.near import Near
+from ...hypothesis import OwnSlices
 from .. import marks, numbers, script_data, sentences
 from ..contract import Page, Request, View
 from ..error_type_lines import error_type_lines
@@ -48,7 +49,9 @@ def slice_values(view: View, slice_: Slice, standings: Mapping[str, Any]) -> dic
     if at + 1 < len(numbered):
         following = view.links.slice(numbered[at + 1].id)
     methods = ""
-    if slice_.found_by:
+    if slice_.found_by == (OwnSlices.name,):
+        methods = f"{sentences.YOUR_OWN}."
+    elif slice_.found_by:
         methods = f"Found by {', '.join(slice_.found_by)}."
     return {
         **slice_line(view, slice_, standings),

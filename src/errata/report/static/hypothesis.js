@@ -77,6 +77,7 @@ for (const form of document.querySelectorAll("[data-hypothesis]")) form.addEvent
     const result = await runTest(form, form.elements.text.value);
     sentence.textContent = result.sentence ?? writeSentence(result);
     more.textContent = !result.sentence && result.hypotheses > 3 ? `${result.hypotheses} hypotheses tested here; the interval allows for all of them.` : "";
+    if (form.dataset.api) offerToKeep(more, result);
     drawWhisker(svg, result);
     showMatches(form, result.shown ?? []);
     if (form.dataset.api) await refreshHistory(form.dataset.hypothesis);
@@ -89,6 +90,32 @@ for (const form of document.querySelectorAll("[data-hypothesis]")) form.addEvent
   }
   if (form.dataset.api && !form.dataset.hypothesis) history.replaceState(null, "", `/hypothesis?q=${encodeURIComponent(form.elements.text.value)}`);
 });
+
+// A hypothesis that holds may become a slice of the audit; one that is a slice already leads to it.
+function offerToKeep(place, result) {
+  if (result.kept) return place.append(makeSliceLink("This is slice ", result.kept));
+  if (!result.can_keep) return undefined;
+  const button = document.createElement("button");
+  button.type = "button"; button.className = "btn"; button.textContent = "Keep as a slice";
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    const body = JSON.stringify({ text: result.text });
+    const answer = await fetch("/api/slices", { method: "POST", headers: { "content-type": "application/json" }, body });
+    const kept = await answer.json().catch(() => ({}));
+    if (answer.ok) return place.replaceChildren(makeSliceLink("Kept as ", kept.id, `: ${kept.verdict} among all slices and hypotheses.`));
+    button.disabled = false;
+    return place.replaceChildren(button, ` ${kept.detail ?? answer.statusText}`);
+  });
+  return place.append(button);
+}
+
+function makeSliceLink(before, id, after = ".") {
+  const text = document.createElement("span");
+  const link = document.createElement("a");
+  link.href = `/slice/${encodeURIComponent(id)}`; link.textContent = id;
+  text.append(before, link, after);
+  return text;
+}
 
 // Some of the rows that match, right and wrong as they come.
 function showMatches(form, rows) {
