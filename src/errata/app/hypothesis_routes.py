@@ -101,6 +101,17 @@ def add_routes(app: FastAPI, served: ServedAudit, tester: HypothesisTester) -> N
             served.records.add_hypothesis(Hypothesis(text=parsed.text, kind=kind, person=person, slice=slice, **counts))
         return facts
 
+    @app.get("/api/hypotheses")
+    def tested_hypotheses(slice: str = "") -> dict[str, Any]:
+        """Every hypothesis about a slice, or about none, adjusted to their number."""
+        if slice:
+            served.check_slice(slice)
+        return history(tester.history(slice or None))
+
+
+def add_keeping(app: FastAPI, served: ServedAudit, tester: HypothesisTester) -> None:
+    """Making a hypothesis a slice."""
+
     @app.post("/api/slices")
     def keep_hypothesis(text: Annotated[str, Body(max_length=2000, embed=True)]) -> dict[str, Any]:
         """Make a hypothesis that is confirmed a slice of the saved audit, counted with all others."""
@@ -116,13 +127,6 @@ def add_routes(app: FastAPI, served: ServedAudit, tester: HypothesisTester) -> N
             )
         slice_ = served.keep(parsed.text, number)
         return {"id": slice_.id, "name": slice_.name, "verdict": slice_.verdict}
-
-    @app.get("/api/hypotheses")
-    def tested_hypotheses(slice: str = "") -> dict[str, Any]:
-        """Every hypothesis about a slice, or about none, adjusted to their number."""
-        if slice:
-            served.check_slice(slice)
-        return history(tester.history(slice or None))
 
 
 def _can_keep(served: ServedAudit, parsed: hypothesis.ParsedHypothesis) -> bool:

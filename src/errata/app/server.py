@@ -63,6 +63,7 @@ def create_app(
     _add_decisions(app, served)
     questionnaire_routes.add_routes(app, served)
     hypothesis_routes.add_routes(app, served, tester)
+    hypothesis_routes.add_keeping(app, served, tester)
     for page in view.pages.values():
         for path in page.paths:
             _add_page(app, view, page, path)
