@@ -71,7 +71,7 @@ SETTINGS = {
     "rows_of": "Fingerprint of the evaluation that the rows are of, where `metric` is not `error`; else null.",
     "look": "Hash of the rows, outcomes and settings that decide verdicts: the same in two audits that are one look.",
     "tested": "Slices tested: the number that the p-values are corrected for.",
-    "hypotheses": "Where some were kept as slices: how many are `counted` in `tested`, and the ids of those `kept`.",
+    "hypotheses": "Since some were kept as slices: how many are `counted` in `tested`, and the ids of those `kept`.",
     "softness": "What a hard prediction leaves to other classes, where a method reads `probs` without any; or null.",
     "ownership": "Of each representation: `own`, whether it is taken to contain the prediction; `declared`, whether "
     "someone said so; else `r2`, the share of the logits within labels that it tells, or `auc`, how well it tells "

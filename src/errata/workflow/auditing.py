@@ -324,6 +324,7 @@ def _settings_record(
         **asdict(settings),
         "level": settings.level,
         "tested": findings.tested,
+        "hypotheses": {"counted": 0, "kept": []},  # `keep` adds to them
         "notes": list(dict.fromkeys(notes)),
         "trained_on_these_rows": trained_on_these_rows,
         **sought.record,
