@@ -20,7 +20,10 @@ from .plugins import Plugins, import_methods
 def compare(
     first: Annotated[Path, typer.Argument(metavar="A", help="The first model: a saved audit, or a file of rows.")],
     second: Annotated[Path, typer.Argument(metavar="B", help="The second model, on the same rows.")],
-    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="A .json to write.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="PATH", help="A .json or .html file, or a new folder with both."),
+    ] = None,
     slices: Annotated[
         Path | None, typer.Option(metavar="DIR", help="A saved audit of other rows: compare its confirmed slices.")
     ] = None,
@@ -72,16 +75,29 @@ def compare(
             alpha=alpha,
             progress=progress,
         )
+    gate = comparison_gate(comparison, "compare", fail_on)
     text = json.dumps(comparison.to_json(), indent=1, default=str)
     if output is not None:
-        with store.atomic_file(output) as partial:
-            partial.write_text(text + "\n")
+        _write(output, text + "\n", report.comparison_html(comparison, gate, first.name, second.name))
     if as_json:
         echo(text)
     else:
         console = SafeConsole(highlight=False)
         console.print(report.comparison_table(comparison), *map(Text, comparison.facts["notes"]), sep="\n")
-    finish(comparison_gate(comparison, "compare", fail_on), junit, summary, quiet=as_json)
+    finish(gate, junit, summary, quiet=as_json)
+
+
+def _write(output: Path, text: str, page: str) -> None:
+    """Write what the name of the output asks for: the numbers as JSON, the page, or a folder with both."""
+    from .. import store
+
+    if output.suffix in (".json", ".html"):
+        with store.atomic_file(output) as partial:
+            partial.write_text(text if output.suffix == ".json" else page, encoding="utf-8")
+        return
+    with store.atomic_folder(output) as folder:
+        (folder / "comparison.json").write_text(text, encoding="utf-8")
+        (folder / "report.html").write_text(page, encoding="utf-8")
 
 
 def _read(path: Path, metadata: Names) -> Any:

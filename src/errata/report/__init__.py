@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from .comparison_page import comparison_html
 from .comparison_text import comparison_table
 from .contract import Page, Part, Section, View
 from .registry import PAGES, PARTS
@@ -21,6 +22,7 @@ __all__ = [
     "Script",
     "Section",
     "View",
+    "comparison_html",
     "comparison_table",
     "sheet",
     "to_html",

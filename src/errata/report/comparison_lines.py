@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..core import Audit, Comparison, InputError
+from ..core import Audit, Change, Comparison, InputError
 from ..core.comparison import Group, measure
 from ..core.known_slices import count_tested, first_other_label, known_groups, shared_rows
 from . import marks, numbers
@@ -43,15 +43,29 @@ def comparison_lines(comparison: Comparison, titles: Mapping[str, str], axis: ma
     changes = [change for change in comparison.changes if change.id not in TOTALS]
     totals = [change for change in comparison.changes if change.id in TOTALS]
     order = sorted(changes, key=lambda change: -(change.change or 0.0))
-    narrow = all(abs(end) <= NARROW for change in comparison.changes for end in change.interval)
-    span = NARROW if narrow else 1.0
+    span = change_span(comparison.changes)
     counts = {kind: sum(change.judgement == kind for change in changes) for kind in WORDS}
     return {
         "title": _title(counts, len(changes)),
         "rows": numbers.out_of(comparison.facts["rows"], comparison.facts["of"]),
-        "span": f"−{100 * span:.0f} to +{100 * span:.0f}",
+        "change_ticks": change_ticks(span),
         "lines": [change_line(change, titles.get(change.id, change.name), axis, span) for change in [*order, *totals]],
     }
+
+
+def change_span(changes: Sequence[Change]) -> float:
+    """How far the axis of changes reaches to both sides."""
+    narrow = all(abs(end) <= NARROW for change in changes for end in change.interval)
+    return NARROW if narrow else 1.0
+
+
+def change_ticks(span: float) -> list[tuple[float, str]]:
+    """(position, text) of each tick of the axis of changes, in points."""
+    return [(50 * (1 + share), _whole(100 * span * share)) for share in (-1, -0.5, 0, 0.5, 1)]
+
+
+def _whole(points: float) -> str:
+    return f"{points:+.0f}".replace("-", "−") if points else "0"
 
 
 def _title(counts: Mapping[str, int], of: int) -> str:
@@ -64,7 +78,7 @@ def _title(counts: Mapping[str, int], of: int) -> str:
     return f"Of {numbers.counted(of, 'confirmed slice')}: {', '.join(judgements)}."
 
 
-def change_line(change: Any, title: str, axis: marks.Axis, span: float) -> dict[str, Any]:
+def change_line(change: Change, title: str, axis: marks.Axis, span: float) -> dict[str, Any]:
     """One group of rows before and after: words, and positions on the axes of rates and of changes."""
     low, high = change.interval
     if change.change is None:
@@ -73,6 +87,8 @@ def change_line(change: Any, title: str, axis: marks.Axis, span: float) -> dict[
         difference = _signed(change.change)
     return {
         "id": change.id,
+        "href": "",  # a page sets it where it has one for the slice
+        "examples": "",  # likewise ids of rows that are newly wrong
         "name": title,
         "slice": change.id not in TOTALS,
         "n": numbers.counted(change.n, "row"),
@@ -85,9 +101,20 @@ def change_line(change: Any, title: str, axis: marks.Axis, span: float) -> dict[
         "low_at": _around(low, span),
         "high_at": _around(high, span),
         "change_at": _around(change.change or 0.0, span),
+        "changed_rows": f"{numbers.count(change.fixed)} fixed, {numbers.count(change.broken)} newly wrong",
+        "visible": _visible(change),
         "word": WORDS[change.judgement],
         "form": FORMS[change.judgement],
     }
+
+
+def _visible(change: Change) -> str:
+    """The smallest rise that these rows would have shown, where none was."""
+    if change.judgement != "no change shown":
+        return ""
+    if change.visible is None:
+        return "No rise would have been seen (80% power)."
+    return f"A rise of {numbers.points(change.visible)} points would have been seen (80% power)."
 
 
 def _signed(value: float) -> str:

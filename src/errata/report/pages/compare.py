@@ -21,6 +21,9 @@ def context(view: View, request: Request) -> dict[str, Any]:
         standings = view.backend.standings()
         titles = {slice_.id: title_of(slice_, standings) for slice_ in view.audit.slices}
         lines = comparison_lines(compare_audits(view.audit, others[name]), titles, view.axis)
+        for line in lines["lines"]:
+            if line["slice"]:
+                line["href"] = view.links.slice(line["id"])
     return {"title": "Compare", "chosen": name, "others": list(others), "comparison": lines}
 
 
