@@ -94,6 +94,17 @@ def test_an_xgboost_booster_by_its_objective(objective, outputs):
     assert finds(evaluation, corner) > 0.8
 
 
+def test_an_xgboost_booster_reads_categories():
+    xgboost = pytest.importorskip("xgboost")
+    frame, y, _ = planted()
+    frame = frame.assign(site=pd.Categorical(np.where(frame["a"] > 0, "north", "south")))
+    options = {"objective": "binary:logistic", "max_depth": 2, "nthread": 1}
+    booster = xgboost.train(options, xgboost.DMatrix(frame, y, enable_categorical=True), 5)
+    evaluation = collect(booster, (frame, y), progress=silent)
+    raw = booster.predict(xgboost.DMatrix(frame, enable_categorical=True))
+    assert np.array_equal(evaluation.predictions, (raw > 0.5).astype(int))
+
+
 def test_xgboost_for_several_classes_for_values_and_its_wrappers():
     xgboost = pytest.importorskip("xgboost")
     frame, y, _ = planted()
@@ -154,6 +165,15 @@ def test_an_onnx_session_by_its_outputs(outputs):
         assert finds(evaluation, corner) > 0.8
     as_array = collect(session, (frame.to_numpy(), y), progress=silent)
     assert np.array_equal(as_array.predictions, evaluation.predictions)
+
+
+def test_rows_of_another_shape_than_an_onnx_model_reads():
+    onnx = pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    frame, y, _ = planted()
+    session = runtime.InferenceSession(graph(onnx, ["logits"]), providers=["CPUExecutionProvider"])
+    with pytest.raises(errata.ErrataError, match=r"reads `X` as rows of shape \(3\); got \(2\)"):
+        collect(session, (frame.to_numpy()[:, :2], y), progress=silent)
 
 
 def test_an_onnx_model_of_scikit_learn_reads_the_columns_of_a_table():

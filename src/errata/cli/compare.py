@@ -91,9 +91,10 @@ def _write(output: Path, text: str, page: str) -> None:
     """Write what the name of the output asks for: the numbers as JSON, the page, or a folder with both."""
     from .. import store
 
-    if output.suffix in (".json", ".html"):
+    files = {".json": text, ".html": page}
+    if output.suffix in files:
         with store.atomic_file(output) as partial:
-            partial.write_text(text if output.suffix == ".json" else page, encoding="utf-8")
+            partial.write_text(files[output.suffix], encoding="utf-8")
         return
     with store.atomic_folder(output) as folder:
         (folder / "comparison.json").write_text(text, encoding="utf-8")

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .evaluation import Evaluation
 
 MOST_SLICES = 5  # of an audit that are listed
+MOST_NOTES = 3  # of an audit: that classes are in another order explains more than its slices
 MOST_COLUMNS = 8  # of metadata that are named
 LONGEST_NAME = 60  # letters of a name
 
@@ -67,7 +68,7 @@ def bad_of(measured: HeldOutMeasure) -> str:
 
 
 def audit_in_brief(audit: Audit) -> str:
-    """How many slices are confirmed, the numbers of the whole, and the first slices."""
+    """How many slices are confirmed, the numbers of the whole, the first slices, and what to know beside them."""
     metric = f", by {audit.evaluation.metric}" if audit.evaluation.metric else ""
     lines = [f"Audit: {len(audit.confirmed):,} of {len(audit.slices):,} slices confirmed{metric}"]
     lines += [f"  {line}" for line in overall_in_brief(audit)]
@@ -75,6 +76,7 @@ def audit_in_brief(audit: Audit) -> str:
     more = len(audit.slices) - MOST_SLICES
     if more > 0:
         lines.append(f"  … and {more:,} more")
+    lines += [f"  note: {note}" for note in audit.settings.get("notes", ())[:MOST_NOTES]]
     return "\n".join(lines)
 
 

@@ -17,7 +17,10 @@ def check_file(path: Path, suffixes: Sequence[str]) -> None:
     except OSError as error:
         raise InputError(f"`{path}` cannot be read ({error.strerror}); check the path") from error
     if path.is_dir():
-        raise InputError(f"`{path}` is a folder; give a file that ends in {', '.join(suffixes)}")
+        hint = ""
+        if any(path.glob("*.txt")):
+            hint = "; boxes of a detector are read by errata.inputs.read_detections"
+        raise InputError(f"`{path}` is a folder; give a file that ends in {', '.join(suffixes)}{hint}")
     if path.suffix.lower() not in suffixes:
         got = f"`{path.suffix}`" if path.suffix else "no suffix"
         raise InputError(f"`{path}` must end in {', '.join(suffixes)}; got {got}; save it in one of these formats")

@@ -91,10 +91,24 @@ def _typed(one: Any, array: Array) -> Array:
         )
     if array.ndim == 1 and len(one.shape) == 2:
         array = array[:, None]  # as skl2onnx exports the columns of a table
+    _check_shape(one, array)
     try:
         return array.astype(kind)
     except (TypeError, ValueError) as error:
         raise InputError(f"the ONNX model reads `{one.name}` as {one.type}; got {array.dtype} ({error})") from error
+
+
+def _check_shape(one: Any, array: Array) -> None:
+    """Refuse rows of another shape than the model was exported for; names and None stand for any size."""
+    fixed = [(i, size) for i, size in enumerate(one.shape) if i > 0 and isinstance(size, int)]
+    if len(one.shape) != array.ndim or any(array.shape[i] != size for i, size in fixed):
+        sizes = dict(fixed)
+        wanted = ", ".join(str(sizes.get(i, "any")) for i in range(1, len(one.shape)))
+        got = ", ".join(map(str, array.shape[1:]))
+        raise InputError(
+            f"the ONNX model reads `{one.name}` as rows of shape ({wanted}); got ({got}); give the columns that it was "
+            "trained on, in their order"
+        )
 
 
 def _read(outputs: Mapping[str, Any]) -> dict[str, Array]:

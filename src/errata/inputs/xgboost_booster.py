@@ -40,8 +40,12 @@ def from_xgboost(booster: Any, data: Any, **options: Any) -> Evaluation:
         options.setdefault("task", "classification")
     elif objective.startswith(REGRESSION) and objective != "reg:logistic":
         options.setdefault("task", "regression")
-    # Text columns of a table must have been categories in training; the booster itself says so where they were not.
-    return from_predictor(lambda batch: booster.predict(xgboost.DMatrix(batch)), data, **options)
+
+    def predict(batch: Any) -> Any:
+        # Text columns of a table must have been categories in training; the booster itself says so where they were not.
+        return booster.predict(xgboost.DMatrix(batch, enable_categorical=True))
+
+    return from_predictor(predict, data, **options)
 
 
 FORMAT = ObjectFormat(

@@ -39,7 +39,8 @@ def comparison_html(comparison: Comparison, gate: Gate, before: str, after: str)
     """
     changes = [change for change in comparison.changes if is_shown(change)]
     rates = [rate for change in changes for rate in (change.before_rate, change.after_rate) if rate is not None]
-    axis = marks.Axis(1.0 if max(rates, default=0.0) > WIDE else WIDE)
+    top = 1.0 if max(rates, default=0.0) > WIDE else WIDE
+    axis = marks.Axis(top)
     values = {
         "title": gate.title,
         "gate": gate,
