@@ -121,7 +121,7 @@ def test_a_failure_in_between_leaves_the_audit_as_it_was(folder: Path, monkeypat
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store.audits.pq, "write_table", fail)
+    monkeypatch.setattr(store.audits, "_write_memberships", fail)
     with pytest.raises(errata.ErrataError, match="No space left"):
         workflow.keep_in_folder(folder, KIDS)
     after = {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
