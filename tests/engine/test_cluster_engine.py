@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import random
 import secrets
@@ -19,8 +20,10 @@ import numpy as np
 import pytest
 
 import errata
+from errata.bench import spotcheck
 from errata.core import ErrataError, InputError, RowView
 from errata.engine import Cluster, Local, open_engine, parts_of
+from errata.slicers.directions import Directions
 
 # Not imported here: the engine sets what Ray reads when it is imported.
 if importlib.util.find_spec("ray") is None:
@@ -330,6 +333,52 @@ def test_gradients_of_rows_come_from_workers(cluster: Cluster) -> None:
     assert np.abs(here).max() > 0
     with pytest.raises(InputError, match="`folder` is of runs in this process"):
         fitted.transform(model, batches, engine=cluster, folder="x")
+
+
+def test_classes_are_fitted_by_workers(cluster: Cluster, monkeypatch: Any) -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 5, 1500)
+    X = rng.normal(size=(1500, 4))
+    wrong = rng.random(1500) < np.where(X[:, 0] > 0.5, 0.6, 0.1)
+    evaluation = errata.Evaluation(
+        labels=labels, predictions=np.where(wrong, (labels + 1) % 5, labels), representations={"x": X}
+    )
+    monkeypatch.setattr("errata.slicers.directions.slicer.BATCH", 1 << 17)  # several batches of classes
+    fitted = [Directions(permutations=3), Directions(permutations=3)]
+    fitted[0].engine = cluster
+    shares: list[float] = []
+    fitted[0].report_progress = lambda stage, share: shares.append(share)
+    for slicer in fitted:
+        slicer.fit(evaluation)
+    assert len(shares) > 1
+    assert len(fitted[1].directions_) > 1
+    assert np.array_equal(fitted[0].directions_, fitted[1].directions_)
+    assert fitted[0].rules_ == fitted[1].rules_
+
+
+def test_worlds_of_a_benchmark_are_judged_by_workers(cluster: Cluster, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    benchmark = spotcheck.SpotCheckBenchmark(configs=2)
+    rng = np.random.default_rng(0)
+    facts = json.dumps({"replaced": 0})
+    for i in range(2):
+        cluster_of = rng.integers(0, 6, 300)
+        X = rng.normal(0, 8, (6, 4))[cluster_of] + rng.normal(size=(300, 4))
+        blindspot = (cluster_of == 0)[:, None]
+        arrays = {"labels": np.ones(300, dtype=np.int8), "logits": np.where(blindspot[:, 0], -4.0, 4.0)}
+        arrays |= {"penultimate": X.astype(np.float16), "influence": X, "blindspot": blindspot}
+        for name in ("here", "there"):
+            path = benchmark.world_path(tmp_path / name, i)
+            path.parent.mkdir(exist_ok=True)
+            np.savez(path, **arrays, facts=np.array(facts))
+    seen: list[float] = []
+    far = spotcheck.run(
+        benchmark, ["gmm"], Path("there"), engine=cluster, progress=lambda stage, share: seen.append(share)
+    )
+    near = spotcheck.run(benchmark, ["gmm"], Path("here"))
+    assert [{**row, "seconds": 0} for row in far] == [{**row, "seconds": 0} for row in near]
+    assert far[0]["raw_dr"] == 1.0
+    assert seen == sorted(seen)
 
 
 def test_names_of_engines() -> None:

@@ -21,6 +21,7 @@ import numpy as np
 from ..core import Array, Evaluation, InputError, Progress, Source, silent
 from ..core.evaluation import INFLUENCE
 from ..core.membership import drop_overlapping, standing_out
+from ..engine import Engine, Local, open_engine
 from ..inputs.influence import SOURCE, HeadInfluence, InfluenceOptions
 from ..slicers import make
 from ..workflow import audit, options_of
@@ -119,22 +120,27 @@ def run(
     *,
     options: dict[str, dict[str, Any]] | None = None,
     rule: metrics.Rule | None = None,
+    engine: str | Engine = "local",
     progress: Progress = silent,
 ) -> list[dict[str, Any]]:
     """Prepare what is missing, judge what is missing, and return the rows of the table.
 
-    options: of methods, by their names with or without a preset. rule: when a blindspot counts as discovered.
+    options: of methods, by their names with or without a preset. rule: when a blindspot counts as discovered. engine:
+    "ray", or its address, for worlds by workers of a Ray cluster, all of which see the folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    folder = folder.resolve()  # workers are elsewhere
     _check_folder(benchmark, folder)
+    engine = open_engine(engine)
     steps = benchmark.configs * 2
-    for i in range(benchmark.configs):
-        progress(f"world {i + 1} of {benchmark.configs}", i / steps)
-        prepare(benchmark, i, folder)
+    progress(f"world 1 of {benchmark.configs}", 0.0)
+    worlds = [(benchmark, i, folder) for i in range(benchmark.configs)]
+    for done, _ in enumerate(_run_each(1, prepare, worlds, engine), 1):
+        progress(f"world {min(done + 1, benchmark.configs)} of {benchmark.configs}", done / steps)
     tasks = [
         (benchmark, folder, i, method, options or {}, rule) for i in range(benchmark.configs) for method in methods
     ]
-    for done, _ in enumerate(_run_each(benchmark.jobs, _judge_files, tasks)):
+    for done, _ in enumerate(_run_each(benchmark.jobs, _judge_files, tasks, engine)):
         _, _, i, method, _, _ = tasks[done]
         share = (1 + done / len(tasks)) / 2  # the first half were the models
         progress(f"{method}, world {i + 1}", share)
@@ -147,8 +153,12 @@ def _check_folder(benchmark: SpotCheckBenchmark, folder: Path) -> None:
     check_same_benchmark(folder / "exam.json", json.dumps(facts))
 
 
-def _run_each(jobs: int, function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Iterable[Any]:
-    """In this process, or in several; in order either way."""
+def _run_each(
+    jobs: int, function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], engine: Engine | None = None
+) -> Iterable[Any]:
+    """In this process, in several, or by workers of an engine; in order either way."""
+    if engine is not None and not isinstance(engine, Local):
+        return engine.each(_spread, arguments, function)
     if jobs == 1:
         return (function(*values) for values in arguments)
     from joblib import Parallel, delayed
@@ -156,6 +166,10 @@ def _run_each(jobs: int, function: Callable[..., Any], arguments: Iterable[tuple
     workers = Parallel(n_jobs=jobs, return_as="generator")
     results: Iterable[Any] = workers(delayed(function)(*values) for values in arguments)
     return results
+
+
+def _spread(values: tuple[Any, ...], function: Callable[..., Any]) -> Any:
+    return function(*values)
 
 
 def prepare(benchmark: SpotCheckBenchmark, i: int, folder: Path) -> None:

@@ -8,16 +8,18 @@ class on the hard side. How well the SVM predicts rows it was not fitted to is t
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy.special import expit
 
 from ...core import Array, Evaluation, InputError
 from ...core.blocks import blocks, unit
+from ...engine import Local
 from ..contract import BaseSlicer, check_columns
 from ..numerics import DIGITS
 from ..options import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, Interval
@@ -215,10 +217,14 @@ class Directions(BaseSlicer):
         X = self.matrix(evaluation)
         rng = np.random.default_rng(self.seed)
         check_columns(X, len(self.centre_), "method `directions`")
+        batches = list(self._batches(evaluation, rng, X.shape[1]))
+        # In this process one after the other: kernels of several large classes may not fit in memory.
+        engine = Local(self.engine.memory, threads=1) if isinstance(self.engine, Local) else self.engine
+        fitted = engine.each(_fit_batch, self._numbered(batches, X, rng), self._bare())
         directions: list[FittedDirection] = []
         done = 0
-        for batch in self._batches(evaluation, rng, X.shape[1]):
-            directions += self._directions(batch, X, rng)
+        for batch, found in zip(batches, fitted, strict=True):
+            directions += found
             done += int((batch.rows >= 0).sum())
             self.report_progress(self.name, done / len(evaluation))
         self._keep(sorted(directions, key=lambda direction: direction.rank))
@@ -284,12 +290,25 @@ class Directions(BaseSlicer):
         few = rng.permutation(few)[: most // 2]
         return np.sort(np.concatenate([few, rng.permutation(many)[: most - len(few)]]))
 
-    def _directions(self, batch: ClassBatch, matrix: Any, rng: np.random.Generator) -> list[FittedDirection]:
-        """Fit a batch of classes, and measure each direction."""
+    def _numbered(self, batches: list[ClassBatch], X: Any, rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+        """Each batch with its rows, and with the random numbers that it has where all are fitted in turn."""
+        for batch in batches:
+            yield batch, X[batch.rows[batch.rows >= 0]], copy.deepcopy(rng)
+            rng.bit_generator.advance(self.permutations * batch.rows.size)  # type: ignore[attr-defined]
+
+    def _bare(self) -> Self:
+        """A copy without what is of this process and of no use to another."""
+        bare = copy.copy(self)
+        for name in ("report_progress", "engine", "unlabelled_rows"):
+            vars(bare).pop(name, None)
+        return bare
+
+    def _directions(self, batch: ClassBatch, rows: Array, rng: np.random.Generator) -> list[FittedDirection]:
+        """Fit a batch of classes, and measure each direction. rows: (m, d), those of the batch that are no padding."""
         rare = self._rare
         there = batch.rows >= 0
-        X = np.zeros((*batch.rows.shape, matrix.shape[1]))
-        X[there] = self._standard(matrix[batch.rows[there]])
+        X = np.zeros((*batch.rows.shape, rows.shape[1]))
+        X[there] = self._standard(rows)
         K = X @ X.transpose(0, 2, 1)
         grid = np.geomspace(rare.C_min, rare.C_max, rare.C_values)
         y = outcomes(K, batch.outcome, self.per_class, LEAST_ERRORS)
@@ -379,6 +398,10 @@ class Directions(BaseSlicer):
         inside = self.decisions(evaluation)
         own = _column(evaluation, self.scope)[:, None] == self.classes_
         return np.where(own, expit(-inside / self.edges_), 0.0)
+
+
+def _fit_batch(item: tuple[Any, ...], slicer: Directions) -> list[FittedDirection]:
+    return slicer._directions(*item)
 
 
 def _sureness(facts: Mapping[str, Any]) -> float:
