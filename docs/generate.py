@@ -394,12 +394,14 @@ def commands(command: Any, path: tuple[str, ...] = ("errata",)) -> Iterator[tupl
 
 
 def root_command() -> Any:
-    """The whole tree of commands, as `errata` builds it."""
+    """The whole tree of commands: `errata` imports the one that is asked for, and this all of them."""
     import typer
 
-    from errata.cli import create_app
+    from errata.cli import COMMANDS, create_app, load_command
 
-    return typer.main.get_command(create_app())
+    root: Any = typer.main.get_command(create_app())
+    root.commands |= {name: load_command(name) for name in COMMANDS}
+    return root
 
 
 def _default(parameter: Any) -> str:

@@ -44,8 +44,11 @@ ARROWS = {  # beside `core`, which everyone may import
 CORE_USES = {"numpy", "scipy"}
 TORCH_AT_TOP = {"tensors", "train", "defuse"}
 NEVER = {"torchvision", "timm", "open_clip", "pickle", "cPickle", "cloudpickle", "dill"}
-BY_NAME = {"__init__.py", "core/errors.py", "defuse/command.py", "cli/plugins.py"}
-KNOW_DEFUSE = {"cli/app.py", "cli/serve.py"}  # the registries of commands and of folders that are served
+# Slow to import, and not what every command uses: a function that needs one imports it.
+LATE = {"sklearn", "pandas", "matplotlib", "rich", "jinja2", "PIL", "narwhals"}
+LATE |= {f"scipy.{name}" for name in ("cluster", "linalg", "optimize", "sparse", "spatial", "stats")}
+BY_NAME = {"core/errors.py", "core/lazy.py", "cli/app.py", "cli/plugins.py", "defuse/command.py"}
+KNOW_DEFUSE = {"__init__.pyi", "cli/serve.py"}  # the names of rooms, and the registry of folders that are served
 FILE_LINES = 600
 FUNCTION_LINES = 40
 
@@ -55,6 +58,7 @@ class Import:
     module: str  # absolute, as far as a name can say
     line: int
     at_top: bool  # runs when the module is imported; what only a type checker sees does not
+    name: str = ""  # what is imported from the module
 
 
 @dataclass(frozen=True)
@@ -87,20 +91,20 @@ class Module:
         module = ".".join([*base, *([node.module] if node.module else [])])
         for alias in node.names:
             is_room = module == "errata" and alias.name in self.rooms
-            yield Import(f"errata.{alias.name}" if is_room else module, node.lineno, at_top)
+            yield Import(f"errata.{alias.name}" if is_room else module, node.lineno, at_top, alias.name)
 
 
 parsed = functools.cache(ast.parse)  # a planted house differs in one file
 
 
 def modules(package: Path) -> list[Module]:
-    paths = sorted(package.rglob("*.py"))
-    rooms = frozenset(path.relative_to(package).parts[0].removesuffix(".py") for path in paths)
+    paths = sorted([*package.rglob("*.py"), *package.rglob("*.pyi")])  # names that are imported late are in a stub
+    rooms = frozenset(Path(path.relative_to(package).parts[0]).stem for path in paths)
     read = []
     for path in paths:
         inside = path.relative_to(package)
         text = path.read_text(encoding="utf-8")
-        read.append(Module(inside.as_posix(), inside.parts[0].removesuffix(".py"), text, parsed(text), rooms))
+        read.append(Module(inside.as_posix(), Path(inside.parts[0]).stem, text, parsed(text), rooms))
     return read
 
 
@@ -141,6 +145,15 @@ def torch_in_its_room(module: Module) -> Iterator[str]:
             yield f"{module.place}:{found.line} imports torch when it is imported"
 
 
+def late_imports(module: Module) -> Iterator[str]:
+    """Most commands use few of the libraries, and none waits for the others."""
+    for found in module.imports:
+        parts = [*found.module.split("."), found.name]
+        late = {parts[0], ".".join(parts[:2])} & LATE
+        if found.at_top and late:
+            yield f"{module.place}:{found.line} imports {min(late)} when it is imported, not where it is used"
+
+
 def never_imported(module: Module) -> Iterator[str]:
     for found in module.imports:
         if found.module.partition(".")[0] in NEVER:
@@ -148,8 +161,9 @@ def never_imported(module: Module) -> Iterator[str]:
 
 
 def no_hidden_imports(module: Module) -> Iterator[str]:
-    """What is imported by its name as a text cannot be read here: only `core.errors.require` may, the names of rooms in
-    `errata/__init__.py`, and commands that take a user's own code: Defuse's MODULE:FUNCTION, and `--plugin MODULE`."""
+    """What is imported by its name as a text cannot be read here: only `core.errors.require` may; names of a package
+    by its stub (`core/lazy.py`), and commands by their registry (`cli/app.py`), when they are used; and commands that
+    take a user's own code: Defuse's MODULE:FUNCTION, and `--plugin MODULE`."""
     for call in _calls(module):
         if ast.unparse(call.func).endswith(("import_module", "__import__")) and module.place not in BY_NAME:
             yield f"{module.place}:{call.lineno} imports by text; use core.errors.require"
@@ -208,8 +222,11 @@ def _calls(module: Module) -> list[ast.Call]:
 
 
 def _body_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """From its first statement to its last: neither the docstring nor a signature, which may list many options."""
+    """From its first statement to its last: neither the docstring, nor a signature, which may list many options, nor
+    the imports that it starts with."""
     statements = node.body[1:] if ast.get_docstring(node) is not None else node.body
+    while statements and isinstance(statements[0], ast.Import | ast.ImportFrom):
+        statements = statements[1:]
     if not statements:
         return 0
     last = statements[-1].end_lineno
@@ -223,6 +240,7 @@ RULES: tuple[Rule, ...] = (
     defuse_is_registered,
     core_is_light,
     torch_in_its_room,
+    late_imports,
     never_imported,
     no_hidden_imports,
     no_pickled_arrays,
@@ -280,6 +298,12 @@ PLANTED: list[tuple[Rule, str, str, str]] = [
         "try:\n    from torch.nn import Module\nexcept ImportError:\n    pass",
         "",
     ),
+    (late_imports, "slicers/gmm.py", "from sklearn.mixture import GaussianMixture", "imports sklearn when"),
+    (late_imports, "core/gaps.py", "from scipy import stats", "imports scipy.stats when"),
+    (late_imports, "core/gaps.py", "import scipy.stats as st", "imports scipy.stats when"),
+    (late_imports, "report/terminal.py", "from rich.text import Text", "imports rich when"),
+    (late_imports, "cli/common.py", "import pandas as pd", "imports pandas when"),
+    (arrows, "core/__init__.pyi", "from ..inputs import read", "imports inputs"),
     (never_imported, "inputs/media.py", "def f():\n    import torchvision.transforms", "torchvision"),
     (never_imported, "store/rows.py", "import pickle", "pickle"),
     (never_imported, "tensors/capture.py", "from timm import models", "timm"),
@@ -321,8 +345,12 @@ ALLOWED: list[tuple[Rule, str, str]] = [
     (torch_in_its_room, "train/loops.py", "import torch"),
     (torch_in_its_room, "slicers/gmm.py", "def f():\n    import torch"),
     (torch_in_its_room, "slicers/gmm.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch"),
+    (late_imports, "slicers/gmm.py", "def f():\n    from sklearn.mixture import GaussianMixture"),
+    (late_imports, "core/gaps.py", "from scipy import special\nfrom scipy.special import betaln"),
+    (late_imports, "report/terminal.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import rich.text"),
     (no_pickled_arrays, "store/rows.py", "import numpy as np\nnp.load('x', allow_pickle=False)"),
     (short_enough, "workflow/auditing.py", 'def documented():\n    """One.\n' + "    word\n" * 60 + '    """\n'),
+    (short_enough, "cli/examples.py", "def f():\n    import json\n    from math import pi\n\n" + "    x = 1\n" * 40),
     (no_packed_assignments, "store/rows.py", "a, b = f()\nc = 1, 2\n(d, e), g = f()\nfor h, i in ((1, 2),):\n    pass"),
     (no_nested_conditions, "store/rows.py", "a = 1 if c else 2\nb: int = 1 if c else 2"),
     (no_nested_conditions, "store/rows.py", "def f(c):\n    return 1 if c else 2"),

@@ -184,21 +184,6 @@ def test_torch_is_not_imported_where_it_is_not_needed(folder: Path) -> None:
     assert (folder / "audit").is_dir()
 
 
-def test_help_is_quick_to_import(tmp_path: Path) -> None:
-    """`errata --version` reads no plotting library."""
-    program = """
-import errata.cli
-sys.argv = ["errata", "--version"]
-try:
-    errata.cli.main()
-except SystemExit:
-    pass
-assert "plotly" not in sys.modules
-"""
-    done = python(program, tmp_path)
-    assert done.returncode == 0, done.stderr
-
-
 PLOTTING = """
 import errata
 data = errata.collect("x.npz")

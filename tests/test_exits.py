@@ -16,7 +16,7 @@ from rich.table import Table
 import errata
 from errata.cli import app
 from errata.core import InputError
-from errata.report.printing import SafeConsole, printable
+from errata.report.printing import printable, safe_console
 from support.command import run
 
 ESCAPES = "\x1b]0;title\x07\x1b[2J\x9b31m\r\b\u202eevil\ud800"
@@ -69,7 +69,7 @@ def test_no_name_commands_the_terminal() -> None:
     table.add_row(f"[bold]{ESCAPES}")
     for terminal in (False, True):
         file = io.StringIO()
-        SafeConsole(file=file, force_terminal=terminal, width=200, highlight=False).print(table, ESCAPES)
+        safe_console(file=file, force_terminal=terminal, width=200, highlight=False).print(table, ESCAPES)
         text = file.getvalue()
         assert text.count(r"\x1b]0;title") == 3
         for sign in ("\x1b]", "\x1b[2J", "\x9b", "\x07", "\u202e", "\ud800"):

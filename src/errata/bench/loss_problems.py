@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.datasets import load_digits
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.neural_network import MLPClassifier
-from sklearn.preprocessing import StandardScaler
 
 from ..core import Array
 from .tables import data_folder
+
+if TYPE_CHECKING:
+    from sklearn.neural_network import MLPClassifier
 
 Problem = tuple[str, Array, Array]
 
@@ -86,6 +84,8 @@ def wide() -> Problem:
 
 
 def _fitted(model: MLPClassifier, X: Array, y: Array) -> MLPClassifier:
+    from sklearn.exceptions import ConvergenceWarning
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # an unfinished model is what makes errors
         return model.fit(X, y)
@@ -103,6 +103,9 @@ def _cross_entropy(model: Any, X: Array, y: Array) -> Array:
 
 def digits() -> Problem:
     """The hidden layer of a perceptron on scikit-learn's digits."""
+    from sklearn.datasets import load_digits
+    from sklearn.neural_network import MLPClassifier
+
     X, y = load_digits(return_X_y=True)
     model = _fitted(MLPClassifier((64,), max_iter=30, random_state=0), X[::2], y[::2])
     return "digits, hidden layer", _hidden(model, X[1::2]), _cross_entropy(model, X[1::2], y[1::2])
@@ -116,6 +119,9 @@ def _parquet(name: str) -> Any:
 
 def wine(name: str, scale: bool) -> Problem:
     """Squared errors of a ridge regression of wine quality."""
+    from sklearn.linear_model import Ridge
+    from sklearn.preprocessing import StandardScaler
+
     table = _parquet("wine.parquet").select_dtypes("number")
     y = table.pop("quality").to_numpy(float)
     X = table.to_numpy(float)
@@ -129,6 +135,9 @@ def wine(name: str, scale: bool) -> Problem:
 def adult(name: str, binary: bool) -> Problem:
     """Errors of a logistic regression of census income, or losses and hidden layer of a perceptron."""
     import pandas
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.neural_network import MLPClassifier
+    from sklearn.preprocessing import StandardScaler
 
     table = _parquet("adult.parquet")
     target = next(c for c in ("income", "class", "target", "label") if c in table)

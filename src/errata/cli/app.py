@@ -1,43 +1,85 @@
 """The command: argv -> one call -> exit code. 0 done, 1 a gate failed, 2 bad input, 70 a fault of ours.
 
 `COMMANDS` is the list of commands. A room with its own flow keeps its command (`defuse/command.py`), and is named
-here; other packages join through the entry point `errata.commands`.
+here; other packages join through the entry point `errata.commands`. The module of a command is imported when that
+command is run, completed or asked for its help; what `errata --help` lists is written here.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
-from importlib.metadata import entry_points
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from ..core import ErrataError
 from ..core.extensions import ExtensionWarning, load_extensions
-from ..defuse.command import defuse
 from ..report.printing import OutputClosed, echo
 from ..version import __version__
-from . import audit, bench, by, compare, demo, fix, hypotheses, serve
 
 Command = Callable[..., None] | typer.Typer  # a command, or a group of commands
 
-COMMANDS: dict[str, Command] = {
-    "audit": audit.audit,
-    "demo": demo.demo,
-    "apply": audit.apply,
-    "methods": audit.methods,
-    "by": by.measure_by,
-    "test": hypotheses.run_tests,
-    "recheck": fix.recheck,
-    "compare": compare.compare,
-    "serve": serve.serve,
-    "defuse": defuse,
-    "annotations": serve.annotations_app,
-    "bench": bench.app,
+
+@dataclass(frozen=True)
+class OwnCommand:
+    """A command of this package: where it is, and its line of help (a test compares it with the command's own)."""
+
+    place: str  # MODULE:NAME, the module relative to `errata.cli`
+    help: str
+    builds: bool = False  # the name is that of a function that returns the command
+
+    def load(self) -> Command:
+        """Import the command."""
+        module, _, name = self.place.partition(":")
+        found = getattr(importlib.import_module(module, __package__), name)
+        command: Command = found() if self.builds else found
+        return command
+
+
+COMMANDS: dict[str, OwnCommand] = {
+    "audit": OwnCommand(
+        ".audit:audit", "Find slices on half of the rows, confirm them on the other half, and write a report."
+    ),
+    "demo": OwnCommand(
+        ".demo:demo", "Train a small model with hidden weaknesses, audit it, and report which of them the audit found."
+    ),
+    "apply": OwnCommand(".audit:apply", "Find the members of saved slices among new rows."),
+    "methods": OwnCommand(".audit:methods", "List the methods, their presets and their options."),
+    "by": OwnCommand(
+        ".by:measure_by", "Measure error, recall and other metrics in the groups of a column, with intervals."
+    ),
+    "test": OwnCommand(
+        ".hypotheses:run_tests",
+        "Test whether rows that match are worse than the others, on held-out rows; "
+        "every one counts against the others.",
+    ),
+    "recheck": OwnCommand(
+        ".fix:recheck", "Compare two models in the slices of an audit, on rows that were not audited."
+    ),
+    "compare": OwnCommand(
+        ".compare:compare", "Compare two models on the same rows, in known slices and in slices that a search finds."
+    ),
+    "serve": OwnCommand(
+        ".serve:serve", "Look at an audit in a browser: slices, maps, hypotheses, annotations, decisions."
+    ),
+    "defuse": OwnCommand(
+        "..defuse.command:defuse",
+        "Find generated images that a classifier gets wrong, have them labelled, and correct it.",
+    ),
+    "annotations": OwnCommand(".serve:annotations_app", "Import or export what people recorded about an audit."),
+    "bench": OwnCommand(".bench:app", "Benchmarks: how good are the methods?"),
+    "plan": OwnCommand(
+        ".fix:plan_commands",
+        "Plan how to fix a slice: rows that count more, rows to add, images to generate.",
+        builds=True,
+    ),
 }
 BAD_INPUT = 2
 OUR_FAULT = 70  # what sysexits.h calls an internal software error
@@ -48,22 +90,61 @@ TRACEBACK = "ERRATA_TRACEBACK"  # an environment variable
 USAGE_ERROR: Any = typer.BadParameter.__bases__[0]
 
 
-def registry() -> dict[str, Command]:
-    """Return our commands and those that other packages offer through the entry point `errata.commands`, by name."""
-    outside = load_extensions(entry_points(group="errata.commands"), ("__call__",))
-    return {**outside, **COMMANDS, "plan": fix.plan_commands()}
+def create_app(words: Sequence[str] = ()) -> typer.Typer:
+    """Return the command `errata`: our commands by their names, and those of other packages.
 
-
-def create_app() -> typer.Typer:
-    """Return the command `errata` with every command of the registry."""
-    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.callback()(_start)
-    for name, command in registry().items():
-        if isinstance(command, typer.Typer):
-            app.add_typer(command, name=name)
-        else:
-            app.command(name)(command)
+    words: of the command line. Where the first is the name of a command of ours, other packages are not imported.
+    """
+    app = _empty_app()
+    if not words or words[0] not in COMMANDS:
+        for name, command in outside_commands().items():
+            _add(app, name, command)
+    for name, own in COMMANDS.items():
+        app.command(name, cls=ListedCommand, help=own.help)(lambda: None)
     return app
+
+
+def outside_commands() -> dict[str, Command]:
+    """Return what other packages offer through the entry point `errata.commands`; a name of ours stays ours."""
+    from importlib.metadata import entry_points
+
+    outside = load_extensions(entry_points(group="errata.commands"), ("__call__",))
+    return {name: command for name, command in outside.items() if name not in COMMANDS}
+
+
+def load_command(name: str) -> Any:
+    """Import a command of ours; return it as typer runs it."""
+    app = _empty_app()
+    _add(app, name, COMMANDS[name].load())
+    return typer.main.get_group(app).commands[name]
+
+
+class ListedCommand(TyperCommand):
+    """A command as `errata --help` and a shell's completion list it: its name and its line of help."""
+
+
+class LazyGroup(TyperGroup):
+    """The commands as they are listed; the one that is asked for is imported."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The command that words name: its name, the command, the words that are left."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if isinstance(command, ListedCommand):
+            command = load_command(str(name))
+        return name, command, rest
+
+
+def _empty_app() -> typer.Typer:
+    app = typer.Typer(cls=LazyGroup, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app.callback()(_start)
+    return app
+
+
+def _add(app: typer.Typer, name: str, command: Command) -> None:
+    if isinstance(command, typer.Typer):
+        app.add_typer(command, name=name)
+    else:
+        app.command(name)(command)
 
 
 def _print_version(wanted: bool) -> None:
@@ -89,8 +170,9 @@ def main() -> None:
 
 def _run() -> int:
     """Run the command, and return its exit code."""
+    words = sys.argv[1:] or ["--help"]
     try:
-        code = create_app()(args=sys.argv[1:] or ["--help"], standalone_mode=False)
+        code = create_app(words)(args=words, standalone_mode=False)
     except ErrataError as error:
         return _fail(str(error), BAD_INPUT)
     except USAGE_ERROR as error:

@@ -6,17 +6,18 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..core import Evaluation, InputError
-from ..report.gates import audit_gate, shares_gate
+from ..core import InputError
 from ..report.printing import echo
-from ..report.progress_bars import progress_bar
 from .common import Dir, Names, Sets, plain_warnings, read_options, write_audit
 from .gates import Junit, Summary, check_gate, finish
 from .plugins import Plugins, build_own, import_methods, without_own
+
+if TYPE_CHECKING:
+    from ..core import Evaluation
 
 EngineName = Annotated[
     str, typer.Option(metavar="NAME", help="Who works through all rows: local, cuda, ray or ray://HOST:PORT.")
@@ -107,6 +108,8 @@ def audit(
     from ..core.confirm import Settings
     from ..core.looks import run_number
     from ..engine import open_engine
+    from ..report.gates import audit_gate
+    from ..report.progress_bars import progress_bar
 
     store.check_output(output)
     work: dict[str, Any] = {"engine": open_engine(engine, memory), "map": draw_map, "self_test": self_test}
@@ -230,6 +233,7 @@ def apply(
     from .. import store, workflow
     from ..engine import open_engine
     from ..inputs import read
+    from ..report.gates import shares_gate
 
     if fail_on is not None and not 0 <= fail_on <= 1:
         raise InputError(f"`--fail-on` must be a share of the rows between 0 and 1; got {fail_on}")

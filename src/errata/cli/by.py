@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..core.metrics_by import GroupMetrics
 from ..report.printing import echo
 from .common import Names
+
+if TYPE_CHECKING:
+    from ..core.metrics_by import GroupMetrics
 
 
 def measure_by(

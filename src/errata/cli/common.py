@@ -8,14 +8,16 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 
-from ..core import Audit, InputError
+from ..core import InputError
 from ..core.extensions import ExtensionWarning
-from ..report.printing import SafeConsole, echo
+from ..report.printing import echo, safe_console
+
+if TYPE_CHECKING:
+    from ..core import Audit
 
 Names = list[str]
 Dir = Annotated[Path, typer.Argument(metavar="DIR", help="A saved audit.")]
@@ -83,13 +85,15 @@ def write_audit(
     note: str | None = None,
 ) -> None:
     """Write the folder, then print what is in it and the path of the report."""
+    from rich.text import Text
+
     from .. import report, store
 
     store.save(audit, output, report=report.to_html(audit), reference=reference)
     if as_json:
         echo((output / "audit.json").read_text(), nl=False)
         return
-    console = SafeConsole(highlight=False)
+    console = safe_console(highlight=False)
     console.print(report.to_terminal(audit))
     if note:
         console.print(Text(f"\n{note}"))

@@ -7,11 +7,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
 
-from ..report.gates import comparison_gate
-from ..report.printing import SafeConsole, echo
-from ..report.progress_bars import progress_bar
+from ..report.printing import echo, safe_console
 from .common import Names, Sets, read_options
 from .gates import Junit, Summary, check_gate, finish
 from .plugins import Plugins, import_methods
@@ -49,7 +46,11 @@ def compare(
     summary: Summary = None,
 ) -> None:
     """Compare two models on the same rows, in known slices and in slices that a search finds."""
+    from rich.text import Text
+
     from .. import report, store, workflow
+    from ..report.gates import comparison_gate
+    from ..report.progress_bars import progress_bar
 
     if output is not None:
         store.check_output(output)
@@ -82,7 +83,7 @@ def compare(
     if as_json:
         echo(text)
     else:
-        console = SafeConsole(highlight=False)
+        console = safe_console(highlight=False)
         console.print(report.comparison_table(comparison), *map(Text, comparison.facts["notes"]), sep="\n")
     finish(gate, junit, summary, quiet=as_json)
 

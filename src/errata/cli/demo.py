@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from ..report.progress_bars import progress_bar
 from .common import write_audit
 
 
@@ -21,6 +20,7 @@ def demo(
     """Train a small model with hidden weaknesses, audit it, and report which of them the audit found."""
     from .. import store, workflow
     from ..core.errors import unknown
+    from ..report.progress_bars import progress_bar
     from .examples import EXAMPLES, answer
 
     store.check_output(output)

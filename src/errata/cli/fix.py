@@ -6,17 +6,17 @@ import inspect
 import json
 import re
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from ..core import Evaluation
-from ..fix import PlanFunction
-from ..report.gates import comparison_gate
-from ..report.printing import SafeConsole, echo
+from ..report.printing import echo, safe_console
 from .common import Dir, Names
 from .gates import Junit, Summary, check_gate, finish
 from .plugins import Plugins, import_methods
+
+if TYPE_CHECKING:
+    from ..fix import PlanFunction
 
 Output = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The .parquet to write.")]
 Slices = Annotated[Names, typer.Option("--slice", metavar="ID", help="A slice; repeat. Default: the confirmed ones.")]
@@ -35,6 +35,8 @@ def plan_commands() -> typer.Typer:
 
 def _command(plan: PlanFunction) -> Any:
     """Return a command whose arguments and options are the parameters of a plan function."""
+    from ..core import Evaluation
+
     hints = get_type_hints(plan)
     parameters = list(inspect.signature(plan).parameters.values())[1:]  # the first is the audit
     rows = [parameter.name for parameter in parameters if hints.get(parameter.name) is Evaluation]
@@ -109,6 +111,7 @@ def recheck(
     """Compare two models in the slices of an audit, on rows that were not audited."""
     from .. import fix, report, store, workflow
     from ..inputs import read
+    from ..report.gates import comparison_gate
 
     if output is not None:
         store.check_output(output)
@@ -122,5 +125,5 @@ def recheck(
     if as_json:
         echo(text)
     else:
-        SafeConsole(highlight=False).print(report.comparison_table(comparison))
+        safe_console(highlight=False).print(report.comparison_table(comparison))
     finish(comparison_gate(comparison, "recheck", fail_on), junit, summary, quiet=as_json)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..core.errors import unknown
-from ..report.gates import Gate
 from ..report.printing import echo
+
+if TYPE_CHECKING:
+    from ..report.gates import Gate
 
 Junit = Annotated[Path | None, typer.Option(metavar="FILE", help="JUnit XML to write, one test case a slice.")]
 Summary = Annotated[Path | None, typer.Option(metavar="FILE.md", help="Markdown to write, for a pull request.")]

@@ -6,13 +6,16 @@ import json
 from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..core import Audit, InputError
+from ..core import InputError
 from ..report.printing import echo
 from .common import Dir
+
+if TYPE_CHECKING:
+    from ..core import Audit
 
 
 def run_tests(

@@ -13,14 +13,17 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
-from typing import Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
-from ..core import Audit, Slice, require
+from ..core import require
 from ..defuse.site import RunSite
 from ..report.printing import echo
 from .common import Dir
+
+if TYPE_CHECKING:
+    from ..core import Audit, Slice
 
 Database = Annotated[str | None, typer.Option(metavar="URL", help="Database of the records. Default: a file in DIR.")]
 

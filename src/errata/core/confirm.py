@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from . import gaps
 from .audit import UNCONFIRMABLE, HeldOutMeasure, Overall, SearchMeasure, Verdict
@@ -533,7 +533,7 @@ def _welch_half_width(a: Array, b: Array, level: float = 0.95) -> float | None:
         return None
     share = u / (u + v)  # squares of shares, since squares of variances may be infinite or zero
     freedom = 1 / (share**2 / (len(a) - 1) + (1 - share) ** 2 / (len(b) - 1))
-    return float(stats.t.ppf((1 + level) / 2, freedom) * np.sqrt(u + v))
+    return float(special.stdtrit(freedom, (1 + level) / 2) * np.sqrt(u + v))
 
 
 def describe_sensitivity(split: SplitTask, s: int) -> str:

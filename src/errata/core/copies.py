@@ -16,8 +16,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from .blocks import Array, Matrix, blocks, take
 from .evaluation import INFLUENCE, Evaluation
@@ -87,6 +85,9 @@ def find_copies(evaluation: Evaluation) -> Copies | None:
 
 def unite(groups: list[Array]) -> Array:
     """(n,) codes of rows that are together in any of several groupings; -1 in one of them says nothing."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     n = len(groups[0])
     rows = []
     firsts = []

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from . import validate
 from .blocks import Array
@@ -209,7 +209,7 @@ def estimate(metric: RowMetric, rows: Array, groups: Array | None, level: float)
     value = float(values.mean())
     if metric.kind == "rate":
         counted = float(n) if together is None else effective_rows(values, together)
-        low, high = wilson(counted * value, counted, float(stats.norm.ppf((1 + level) / 2)))
+        low, high = wilson(counted * value, counted, float(special.ndtri((1 + level) / 2)))
         return Estimate(n, value, low, high)
     half = _half_width(values, together, level)
     if metric.kind == "root":
@@ -226,7 +226,7 @@ def _half_width(values: Array, groups: Array | None, level: float) -> float:
     if clusters < 2:
         return float("nan")
     error = np.sqrt(float(residuals @ residuals) * clusters / (clusters - 1)) / len(values)
-    return float(stats.t.ppf((1 + level) / 2, clusters - 1) * error)
+    return float(special.stdtrit(clusters - 1, (1 + level) / 2) * error)
 
 
 # ---- groups

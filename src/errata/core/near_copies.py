@@ -12,7 +12,6 @@ are the nearest rows along the widest six. Constants were chosen on normal rows,
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial import KDTree
 
 from .blocks import Array, Matrix, blocks
 
@@ -112,6 +111,8 @@ def _nearest_of_all(Z: Array, rows: Array) -> Array:
 
 def _nearest_candidates(Z: Array) -> tuple[Array, Array]:
     """(n, k) for each row the others that are nearest along the widest axes, and their distances, which grow."""
+    from scipy.spatial import KDTree
+
     rows = np.arange(len(Z))
     candidates = KDTree(Z[:, :AXES]).query(Z[:, :AXES], k=NEIGHBOURS + 1)[1]
     distances = np.empty(candidates.shape)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from .blocks import Array
 from .references import effective_rows
@@ -118,6 +118,8 @@ def visible_rise(n: float, fixed: float, level: float) -> float | None:
 
 def _power_of_rise(rows: int, fixed: float, broken: float, level: float) -> float:
     """The chance that the interval of the change lies above 0."""
+    from scipy import stats
+
     changed = min(fixed + broken, 1.0)
     if changed <= 0:
         return 0.0

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from .blocks import Array
 from .evaluation import Evaluation
@@ -95,6 +94,8 @@ def _ranks(values: Array, least: int, span: int) -> Array:
 
 def _expected_error(probs: Array, predictions: Array, discover: Array, outcome: Array) -> Array:
     """(n,) error expected from top probability (isotonic, decreasing) and predicted class, fitted on search rows."""
+    from scipy.optimize import isotonic_regression
+
     top = fill_rows(lambda rows: rows.max(axis=1), np.float64, probs)
     levels, rows, bad = _by_level(top[discover], outcome[discover])
     fitted = isotonic_regression(bad / rows, weights=rows, increasing=False).x

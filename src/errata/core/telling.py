@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy import stats
-from scipy.stats import rankdata
 
 from .blocks import Array, take
 from .evaluation import Evaluation
@@ -155,6 +153,8 @@ def _cases(rows: Evaluation, X: Array) -> _Cases | None:
 
 def _strata(predictions: Array, confidence: Array) -> Array:
     """(n,) prediction and quantile of confidence, as one number."""
+    from scipy.stats import rankdata
+
     strata = np.zeros(len(predictions), dtype=np.int64)
     for code in np.unique(predictions):
         here = np.flatnonzero(predictions == code)
@@ -196,6 +196,8 @@ def _known_labels(cases: _Cases, half: Array, rng: np.random.Generator) -> float
 
 def _lower_bound(right: Array, readers: int) -> float:
     """The exact lower bound of a share by Clopper and Pearson, at a level that holds for all readers together."""
+    from scipy import stats
+
     count = int(right.sum())
     if count == 0:
         return 0.0
@@ -220,6 +222,8 @@ def _all_columns(cases: _Cases, rng: np.random.Generator) -> Array:
 
 def _sorting_column(cases: _Cases, place: int, fitted: Array) -> Array:
     """A column that sorts the errors of the fitted half well, the way round that it does."""
+    from scipy.stats import rankdata
+
     bad = cases.bad[fitted]
     ranks = rankdata(cases.X[fitted], axis=0)
     count = max(1, int(bad.sum()))
@@ -257,6 +261,8 @@ def _ridge(X: Array, target: Array, fitted: Array) -> Array:
 
 def _area_within(cases: _Cases, score: Array) -> float:
     """The area under the curve: its mean over strata, weighted by their errors or what is not one, the fewer."""
+    from scipy.stats import rankdata
+
     areas = []
     weights = []
     for stratum in np.unique(cases.strata):

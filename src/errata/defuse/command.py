@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..report.printing import SafeConsole, echo
+from ..report.printing import echo, safe_console
 
 if TYPE_CHECKING:
     from .run import Defused
@@ -103,7 +103,7 @@ def _print_result(result: Defused, as_json: bool) -> None:
         return
     echo(f"{result.words[0].upper()}{result.words[1:]}.")
     if result.comparison is not None:
-        SafeConsole(highlight=False).print(report.comparison_table(result.comparison))
+        safe_console(highlight=False).print(report.comparison_table(result.comparison))
     if result.stage == "to label":
         echo(f"Label them with `errata serve {result.folder}`, then give this command again to resume the run.")
     echo(str(result.folder / "report.html"))

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from ..core import Array
@@ -61,6 +60,8 @@ def fit_mixture(
     rows: Array, components: int, *, steps: int = 100, seed: int = 0, device: torch.device | str | None = None
 ) -> Mixture:
     """A mixture of at most `components` Gaussians of rows (n, d), at least two. device: Default: a GPU if available."""
+    from sklearn.cluster import KMeans
+
     with threadpool_limits(limits=1):  # the same start whatever the number of cores
         start = KMeans(components, n_init=1, random_state=seed).fit(rows).labels_
     if device is None:

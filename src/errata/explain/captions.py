@@ -15,7 +15,6 @@ from typing import Self
 
 import numpy as np
 from scipy.special import logit
-from scipy.stats import norm
 
 from ..core import Array, Captions, Slice
 from ..core.blocks import Matrix, blocks, unit
@@ -300,5 +299,7 @@ def _matches(view: SliceView, cosines: Array, side: str, captions: int) -> Capti
 
 def _interval(outcome: Outcome, among: int = 1) -> tuple[float, float]:
     """Of an error rate: 95%, over so many rates together."""
+    from scipy.stats import norm
+
     assert outcome.errors is not None
     return wilson(outcome.errors, outcome.n, float(norm.ppf(1 - MISSED / 2 / among)))

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-from sklearn.metrics import average_precision_score
 
 from ..core import Array, Captions, InputError
 from ..core.blocks import Matrix, blocks, unit
@@ -164,6 +163,8 @@ def _offset(embeddings: Matrix, columns: Array) -> Array:
 
 def retrieve(members: Array, rows: Array, cosines: Array) -> Retrieval:
     """How well nearness to a text ((n,) cosines) retrieves the members among some rows ((n,) bool)."""
+    from sklearn.metrics import average_precision_score
+
     inside = members[rows]
     n = len(inside)
     base_rate = float(inside.mean()) if n else None

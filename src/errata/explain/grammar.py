@@ -9,7 +9,6 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from sklearn.feature_extraction.text import CountVectorizer
 
 from ..core import InputError, MissingExtra
 from ..core.errors import unknown
@@ -67,6 +66,8 @@ def phrases(texts: Iterable[str], *, longest: int = 2, fewest: int = 5, most: in
     texts: such as those of the rows. longest: words in a run. fewest: texts that must have it. most: how many to
     return.
     """
+    from sklearn.feature_extraction.text import CountVectorizer
+
     if longest < 1 or fewest < 1 or most < 1:
         raise InputError(f"`longest`, `fewest` and `most` must be at least 1; got {longest}, {fewest} and {most}")
     counter = CountVectorizer(token_pattern=WORD, ngram_range=(1, longest), binary=True, min_df=fewest)

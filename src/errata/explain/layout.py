@@ -8,14 +8,16 @@ same position, in whatever order the rows come.
 from __future__ import annotations
 
 import hashlib
+from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.manifold import TSNE
-from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
 from ..core import Array, Evaluation, InputError, Matrix, Progress, RowView, silent
 from ..core.blocks import blocks
+
+if TYPE_CHECKING:
+    from sklearn.neighbors import NearestNeighbors
 
 AXES = 50  # principal components that t-SNE and its neighbours read
 AXES_ROWS = 20_000  # enough for 50 axes
@@ -60,6 +62,8 @@ def lay_out(
 
 def _lay_out_sorted(rows: Matrix, keys: Array, seed: int, landmarks: int, progress: Progress) -> Array:
     """(n, 2) of rows in the order of their ids."""
+    from sklearn.neighbors import NearestNeighbors
+
     centre, axes = _principal_axes(rows, _chosen(keys, AXES_ROWS), seed)
     progress(STAGE, 0.1)
     chosen = _chosen(keys, landmarks)
@@ -136,6 +140,8 @@ def _two(reduced: Array) -> Array:
 
 def _tsne(anchors: Array, seed: int) -> Array:
     """(m, 2) positions of the landmarks, started from their two first components."""
+    from sklearn.manifold import TSNE
+
     rng = np.random.default_rng(seed)
     start = _two(anchors) / max(float(anchors[:, 0].std()), 1e-12) + 0.01 * rng.normal(size=(len(anchors), 2))
     perplexity = min(PERPLEXITY, (len(anchors) - 1) / 3)

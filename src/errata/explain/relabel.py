@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from sklearn.neighbors import NearestNeighbors
 
 from ..core import Array, Audit, Evaluation, InputError
 from ..core.blocks import blocks
@@ -83,6 +82,8 @@ def relabel_candidates(evaluation: Evaluation, train: Evaluation, count: int = M
 
 def _neighbours(train: Evaluation, rows: Array) -> tuple[Array, Array]:
     """(r,) the commonest label among each row's nearest others, and (r,) how many have its own."""
+    from sklearn.neighbors import NearestNeighbors
+
     assert train.labels is not None
     blind = [name for name in train.representations if not train.source(name).reads]
     X = np.asarray(train.representations[next(iter(blind), INFLUENCE)])

@@ -10,14 +10,18 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse, special
+from scipy import special
 
 from ..core import Array, Evaluation, InputError, Media
 from ..core.words import words_of
 from .function_words import is_telling
 from .view import SliceView
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 LONGEST = 3  # words of a phrase
 FEWEST = 5  # rows that have it, and members
@@ -133,6 +137,8 @@ def _count_vocabulary(media: Media, vocabulary: Sequence[str]) -> Words:
 
 
 def _matrix(rows: Array, columns: Array, n: int, m: int) -> sparse.csr_matrix:
+    from scipy import sparse
+
     return sparse.csr_matrix((np.ones(len(rows), dtype=np.int32), (rows, columns)), shape=(n, m))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from ..core import Array, Evaluation
 
@@ -34,6 +33,8 @@ def other_order(evaluation: Evaluation) -> str | None:
     move must be predicted worse than by chance on the other half, and well in the new order, so that the best of many
     orders is not taken for a finding.
     """
+    from scipy.optimize import linear_sum_assignment
+
     labels = evaluation.labels
     predictions = evaluation.predictions
     if evaluation.task != "classification" or labels is None or predictions is None or len(labels) < FEWEST:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse, special
+from scipy import special
 
 from ..core import Array, Evaluation, InputError, Progress, Source
 from ..core.evaluation import Task
@@ -91,6 +91,8 @@ def _representations(
     estimator: Any, X: Any, table: Rows | None, features: bool, progress: Progress
 ) -> tuple[dict[str, Array], dict[str, Source]]:
     """The last hidden layer of a perceptron, and what the estimator reads as features."""
+    from scipy import sparse
+
     inputs, last = _last_step(estimator, X)
     representations: dict[str, Array] = {}
     sources: dict[str, Source] = {}
@@ -268,6 +270,8 @@ def _numbers(inputs: Any) -> Array | None:
 
 
 def _dense(inputs: Any) -> Array:
+    from scipy import sparse
+
     if not sparse.issparse(inputs):
         return np.asarray(inputs)
     if inputs.shape[0] * inputs.shape[1] > LARGEST_DENSE:
@@ -294,6 +298,8 @@ def penultimate(perceptron: Any, X: Array) -> Array:
 
 def _texts(X: Any) -> Texts | None:
     """The inputs themselves, where each is a text."""
+    from scipy import sparse
+
     if sparse.issparse(X) or np.ndim(X) != 1 or not all(isinstance(text, str) for text in X):
         return None
     return Texts(list(X))

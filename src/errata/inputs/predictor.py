@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from ..core import Array, Evaluation, InputError, Progress, Source
 from ..core.errors import unknown
@@ -294,6 +293,8 @@ def _represent(how: Any, rows: Rows, batch_size: int) -> tuple[Array, tuple[str,
 
 
 def _features(rows: Rows) -> tuple[Array, tuple[str, ...]]:
+    from scipy import sparse
+
     if rows.columns:
         columns = {name: values for name, values in rows.columns.items() if np.ndim(values) == 1}
         if rows.media is not None and rows.media.kind == "text":

@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import pyarrow as pa
-from scipy import sparse
 
 from ..core import Array, InputError, Media
 from ..core.errors import unknown
@@ -68,6 +66,8 @@ def rows_of(data: Any, *, labels: str | None = None, inputs: Sequence[str] | str
 
 def cut(inputs: Any, start: int, stop: int) -> Any:
     """Rows `start` to `stop` of a table, array, list, or dict of arrays."""
+    import narwhals as nw
+
     if isinstance(inputs, Mapping):
         return {name: values[start:stop] for name, values in inputs.items()}
     if is_frame(inputs):
@@ -76,6 +76,8 @@ def cut(inputs: Any, start: int, stop: int) -> Any:
 
 
 def _from_pair(X: Any, y: Any, inputs: Sequence[str] | str | None) -> Rows:
+    from scipy import sparse
+
     labels = np.asarray(y)
     if labels.ndim == 0:
         raise InputError(f"labels must be one a row; got a single {type(y).__name__}; {CURE}")
@@ -190,6 +192,8 @@ def _wanted(names: Sequence[str], inputs: Sequence[str] | str | None, special: S
 
 def _select(data: Any, wanted: list[str], inputs: Sequence[str] | str | None) -> Any:
     """The columns that the model reads, in the form of the data; the values alone where one is named."""
+    import narwhals as nw
+
     if is_dataset(data):
         return data[inputs] if isinstance(inputs, str) else data.select_columns(wanted)
     frame = nw.from_native(data)

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,6 +24,8 @@ MAY_BE_MISSING = ("text", "image_path", "image")
 
 def is_frame(value: Any) -> bool:
     """Whether this is a table of a library that narwhals knows (pandas, polars, pyarrow, duckdb, …)."""
+    import narwhals as nw
+
     return isinstance(nw.from_native(value, pass_through=True), nw.DataFrame | nw.LazyFrame)
 
 
@@ -74,6 +75,8 @@ FORMAT = ObjectFormat(
 
 def to_arrow(table: Any) -> pa.Table:
     """The table as arrow has it, without a copy where it can."""
+    import narwhals as nw
+
     if isinstance(table, pa.Table):
         return table
     try:

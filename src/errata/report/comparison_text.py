@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from rich import box
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 from ..core import Change, Comparison
 from . import numbers
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 MARKS = {"better": "▼", "worse": "▲", "no change shown": "·"}
 
 
 def comparison_table(comparison: Comparison) -> Table:
     """Each group of rows before and after; the last column is what may be said of it."""
+    from rich import box
+    from rich.table import Table
+
     level = f"{100 * (1 - 2 * comparison.alpha):.0f}%"
     bad = "wrong" if comparison.outcome == "error" else comparison.outcome
     words = f"Change of the rate in points; its intervals ({level}) hold together."

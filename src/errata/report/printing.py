@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
-from rich.segment import Segment
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.segment import Segment
 
 # Control characters but newline and tab, line separators, changes of direction, and halves of characters.
 COMMANDING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -38,17 +40,25 @@ def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
         raise OutputClosed from error
 
 
-class SafeConsole(Console):
-    """A console whose colours and lines are its own; those of a text are shown, not obeyed."""
+def safe_console(**options: Any) -> Console:
+    """A console whose colours and lines are its own; those of a text are shown, not obeyed.
 
-    def on_broken_pipe(self) -> None:
-        """Raise what `echo` raises too."""
-        raise OutputClosed
+    options: of rich's Console.
+    """
+    from rich.console import Console
+    from rich.segment import Segment
 
-    def render(self, renderable: Any, options: Any = None) -> Iterable[Segment]:
-        """What is printed, piece by piece."""
-        for segment in super().render(renderable, options):
-            if segment.control or not COMMANDING.search(segment.text):
-                yield segment
-            else:
-                yield Segment(printable(segment.text), segment.style)
+    class SafeConsole(Console):
+        def on_broken_pipe(self) -> None:
+            """Raise what `echo` raises too."""
+            raise OutputClosed
+
+        def render(self, renderable: Any, options: Any = None) -> Iterable[Segment]:
+            """What is printed, piece by piece."""
+            for segment in super().render(renderable, options):
+                if segment.control or not COMMANDING.search(segment.text):
+                    yield segment
+                else:
+                    yield Segment(printable(segment.text), segment.style)
+
+    return SafeConsole(**options)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-from rich.console import Console
-from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as RichProgress
+from typing import TYPE_CHECKING
 
 from ..core import Progress
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+    from rich.progress import TaskID
 
 # Rich needs two steps within the period to say what time is left: a whole epoch may be one, the start is the other.
 SPEED_SECONDS = 3600
@@ -48,6 +49,10 @@ def stage_bar() -> Iterator[Progress]:
 
 
 def _bar() -> RichProgress:
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as RichProgress
+
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),

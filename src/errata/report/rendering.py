@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
-
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from typing import TYPE_CHECKING, Any
 
 from . import marks, numbers, script_data
 from .contract import Page, View
 from .static_files import PAGE, PERSON, SAVED, Script
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 KEYS = (("?", "this list"), ("j k", "next, previous slice"))
 
@@ -17,6 +18,8 @@ KEYS = (("?", "this list"), ("j k", "next, previous slice"))
 @cache
 def templates(*packages: str) -> Environment:
     """The templates of `packages`, which bring pages of their own, and after them those of this room."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
     others = [package for package in packages if package != "errata.report"]
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(package, "templates") for package in (*others, "errata.report")]),

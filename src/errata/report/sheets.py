@@ -6,7 +6,6 @@ import io
 from collections.abc import Iterable
 
 import numpy as np
-from PIL import Image
 
 from ..core import Array
 
@@ -15,6 +14,8 @@ GAP = 1  # pixels between two images
 
 def png(image: Array) -> bytes:
     """(h, w, c) bytes."""
+    from PIL import Image
+
     if image.shape[-1] == 1:
         image = image[..., 0]
     file = io.BytesIO()

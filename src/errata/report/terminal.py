@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from ..core import Audit, Slice
 from . import sentences
@@ -12,11 +10,17 @@ from .pages import overview
 from .parts.path import path_sentence
 from .parts.words import direction_strength, hardest_caption, name_doubts, nearest_texts
 
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
 MARKS = {"confirmed": "●", "not confirmed": "○", "too few to tell": "◌"}
 
 
 def to_terminal(audit: Audit) -> RenderableType:
     """The same words as the page, without its images."""
+    from rich.console import Group
+    from rich.text import Text
+
     shares = overview.error_shares(audit)
     lines: list[RenderableType] = [Text(overview.title(audit, shares), style="bold")]
     for task, sentence in overview.lede(audit, shares):
@@ -28,6 +32,9 @@ def to_terminal(audit: Audit) -> RenderableType:
 
 
 def _slice(audit: Audit, slice_: Slice) -> list[RenderableType]:
+    from rich.padding import Padding
+    from rich.text import Text
+
     outcome = dict(audit.overall)[slice_.task].outcome
     name = f"{slice_.task}, {slice_.name}" if slice_.task else slice_.name
     head = Text.assemble(f"{MARKS[slice_.verdict]} {slice_.id} ", (name, "bold"), f": {slice_.verdict}")

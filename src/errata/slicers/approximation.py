@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 
 from ..core import Array, Evaluation, State
 from ..core.scope import rows_in_scope
@@ -233,6 +232,8 @@ class Approximation:
 
     def _fit_regressions(self, able: Array) -> None:
         """(folds, s) regressions, each on the references of the other folds."""
+        from sklearn.linear_model import LogisticRegression
+
         s = len(able)
         self.coefficients_ = np.zeros((self.folds_, s, self._coefficients))
         self.intercepts_ = np.zeros((self.folds_, s))

@@ -13,10 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from scipy.spatial.distance import cdist
 from scipy.special import softmax
-from sklearn.cluster import KMeans
-from sklearn.mixture import GaussianMixture
 
 from ..core import Array, Evaluation, InputError
 from ..core.blocks import blocks, unit
@@ -254,6 +251,8 @@ class George(BaseSlicer):
 
     def _cut(self, Z: Array, losses: Array) -> ClassClusters:
         """The clusters of one class, and the pieces of them that are worth a slice."""
+        from scipy.spatial.distance import cdist
+
         rare = self._rare
         rng = np.random.default_rng(self.seed)
         some = np.sort(rng.permutation(len(Z))[: rare.silhouette_rows])
@@ -290,6 +289,9 @@ class George(BaseSlicer):
         return self._cluster(Z, pieces)
 
     def _cluster(self, Z: Array, k: int) -> Gaussians:
+        from sklearn.cluster import KMeans
+        from sklearn.mixture import GaussianMixture
+
         rare = self._rare
         spread = max(float(Z.var(axis=0).mean()), 1e-12)
         if len(Z) == 1:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from sklearn.mixture import GaussianMixture
 
 from ..core import Array, Evaluation
 from ..core.blocks import blocks
@@ -66,6 +65,8 @@ class Gmm(BaseSlicer):
         self.seed = seed
 
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
+        from sklearn.mixture import GaussianMixture
+
         X = np.asarray(self.matrix(evaluation), dtype=np.float64)
         n, d = X.shape
         self.centre_ = X.mean(axis=0)

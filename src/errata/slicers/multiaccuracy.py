@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
-from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from ..core import Array, Evaluation
@@ -323,6 +321,8 @@ def ridge(F: Array, alpha: float) -> Callable[[Array], tuple[Array, float]]:
 
     The factor of the smaller of the two Gram matrices is kept, since only the target changes from round to round.
     """
+    from scipy.linalg import cho_factor, cho_solve
+
     centre = F.mean(axis=0)
     centred = F - centre
     tall = F.shape[0] >= F.shape[1]
@@ -342,6 +342,8 @@ def ridge(F: Array, alpha: float) -> Callable[[Array], tuple[Array, float]]:
 
 def slice_end(h: Array, size: float) -> tuple[float, float]:
     """(cut, edge): sum of expit((h - cut) / edge) is `size`, or the largest share of the rows where that is less."""
+    from scipy.optimize import brentq
+
     size = min(size, LARGEST * len(h))
     edge = max(SOFTNESS * float(h.std()), 1e-9 * max(1.0, float(np.abs(h).max())))
     far = 40 * edge  # beyond which no weight is left, or none is missing

@@ -7,9 +7,6 @@ from functools import cached_property
 from hashlib import blake2b
 
 import numpy as np
-from sklearn.cluster import KMeans
-from sklearn.metrics import pairwise_distances_argmin
-from sklearn.neighbors import NearestNeighbors
 
 from ..core import Array
 from .numerics import unconverged
@@ -73,6 +70,8 @@ class References:
 
         A few of the nearest may lie in cells further away; with thousands of references no vote hangs on them.
         """
+        from sklearn.cluster import KMeans
+
         with unconverged():
             clusters = KMeans(CELLS, n_init=1, max_iter=10, random_state=0).fit(self.coordinates)
         centres = clusters.cluster_centers_
@@ -85,6 +84,8 @@ class References:
         return centres, around
 
     def _nearest_in_cells(self, queries: Array, keys: Array, count: int) -> Array:
+        from sklearn.metrics import pairwise_distances_argmin
+
         centres, around = self._cells
         cells = pairwise_distances_argmin(queries.astype(np.float32), centres)
         near = np.full((len(queries), count), -1, dtype=np.int64)
@@ -95,6 +96,8 @@ class References:
 
     def _nearest_others(self, queries: Array, keys: Array, count: int, positions: Array) -> Array:
         """Among `positions`, by distance in double precision; the first of those that are equally near."""
+        from sklearn.neighbors import NearestNeighbors
+
         out = np.full((len(queries), count), -1, dtype=np.int64)
         if not len(positions):
             return out

@@ -6,16 +6,16 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from scipy.linalg import eigh
 from scipy.special import softmax
-from sklearn.decomposition import PCA
-from sklearn.exceptions import ConvergenceWarning
 
 from ..core import Array, Matrix
 from ..core.blocks import blocks
+
+if TYPE_CHECKING:
+    from sklearn.decomposition import PCA
 
 LEAST_ROWS = 4  # per component or cluster: a mixture of single rows is not one
 FLAT = 1e-10  # share of the largest variance below which a direction is rounding
@@ -26,6 +26,8 @@ DIGITS = 9  # of a weight: the last bits of a product depend on which rows stand
 def unconverged() -> Iterator[None]:
     """Fits that need not converge: a cluster that still drifts is a cluster, and fewer distinct rows than clusters
     do no harm."""
+    from sklearn.exceptions import ConvergenceWarning
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield
@@ -35,6 +37,8 @@ def principal_components(X: Array, axes: int, seed: int, solver: Literal["auto",
     """scikit-learn's PCA to at most `axes` axes; randomized where less than half of them are wanted."""
     # Not shared: `principal_axes` reads blocks of rows that may be on disk and leaves out flat directions, and the map
     # (`explain.layout`) iterates on wide rows on one thread. One function for all would move their last bits.
+    from sklearn.decomposition import PCA
+
     n, d = X.shape
     axes = min(axes, d, n)
     if solver == "auto":
@@ -50,6 +54,8 @@ def principal_axes(X: Matrix, axes: int | None, rows: int | None) -> tuple[Array
 
     Directions without spread are left out: there a variance would be a rounding error.
     """
+    from scipy.linalg import eigh
+
     few = X if rows is None else X[:rows]
     n, d = few.shape
     centre = sum((block.sum(axis=0, dtype=np.float64) for _, block in blocks(few)), np.zeros(d)) / n

@@ -14,9 +14,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
-from sklearn.manifold import TSNE
-from sklearn.mixture import GaussianMixture
-from sklearn.neighbors import NearestNeighbors
 
 from ..core import Array, Evaluation, InputError, State
 from ..core.blocks import blocks
@@ -216,6 +213,8 @@ class Planespot(BaseSlicer):
 
     def _fit_places(self, reduced: Array) -> None:
         """Where t-SNE puts some of the rows; the others, and new ones, go between their neighbours."""
+        from sklearn.manifold import TSNE
+
         self.anchors_ = np.empty((0, reduced.shape[1]))
         self.places_ = np.empty((0, self.axes))
         if self.reducer != "tsne":
@@ -275,6 +274,8 @@ def _widths(plane: Array, scaling: str) -> Array:
 
 def lowest_bic(features: Array, numbers: Iterable[int], covariance: str, seed: int) -> Any:
     """The mixture with the lowest BIC; the fewest components among equals."""
+    from sklearn.mixture import GaussianMixture
+
     with unconverged():
         mixtures = [GaussianMixture(j, covariance_type=covariance, random_state=seed).fit(features) for j in numbers]
         return min(mixtures, key=lambda mixture: mixture.bic(features))
@@ -289,6 +290,8 @@ def scores(weights: Array, errors: Array) -> Array:
 
 def between(anchors: Array, places: Array, rows: Array) -> Array:
     """(n, axes) means of the nearest anchors' places, the nearer the heavier; an anchor's own place on an anchor."""
+    from sklearn.neighbors import NearestNeighbors
+
     nearest = NearestNeighbors(n_neighbors=min(NEIGHBOURS, len(anchors))).fit(anchors)
     distances, index = nearest.kneighbors(rows)
     # Relative to the nearest, so that a row on an anchor is not divided by zero.

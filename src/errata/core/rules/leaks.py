@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy.stats import rankdata
 
 from ..blocks import Array
 from ..evaluation import Evaluation
@@ -69,7 +68,8 @@ def _area(column: CodedColumn, bad: Array) -> float:
     sizes = np.bincount(column.codes[learned], minlength=column.size + 1)
     wrong = np.bincount(column.codes[learned], weights=bad[learned], minlength=column.size + 1)
     rates = (wrong + bad.mean()) / (sizes + 1)
-    ranks = rankdata(rates[column.codes[1::2]])
+    _, order, counts = np.unique(rates[column.codes[1::2]], return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[order]  # of equal rates, the mean of their ranks
     area = (ranks[tested].sum() - positive * (positive + 1) / 2) / (positive * (len(tested) - positive))
     return float(area)
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from scipy.special import xlogy
-from sklearn.feature_selection import mutual_info_classif
 
 from ...core import Array
 from ...core.blocks import block_rows
@@ -108,6 +107,8 @@ def threshold_information(X: Array, failed: Array, least: int = 1) -> Array:
 
 def neighbour_information(X: Array, failed: Array, seed: int) -> Array:
     """(d,) the published estimate: by distances to the nearest rows of the same outcome (Ross 2014)."""
+    from sklearn.feature_selection import mutual_info_classif
+
     if max(failed.sum(), (~failed).sum()) < 2:
         return np.zeros(X.shape[1])  # nobody has a neighbour of its own outcome
     information = mutual_info_classif(X, failed, discrete_features=False, n_neighbors=NEIGHBOURS, random_state=seed)

@@ -6,14 +6,15 @@ counts a row's own outcome; its groups are what several mixtures agree on (evide
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.spatial.distance import squareform
-from sklearn.mixture import GaussianMixture
-from sklearn.neighbors import NearestNeighbors
 
 from ...core import Array
 from ..numerics import pick, unconverged
+
+if TYPE_CHECKING:
+    from sklearn.mixture import GaussianMixture
 
 NEIGHBOURS = 10
 VOTE = 0.5
@@ -45,6 +46,8 @@ def vote(P: Array, search: Array, bad: Array, seed: int) -> Array:
     seed
         Of the voters, where there are many search rows.
     """
+    from sklearn.neighbors import NearestNeighbors
+
     some = pick(len(search), MOST_VOTERS, seed)
     voters = search[some]
     k = min(NEIGHBOURS, len(voters) - 1)
@@ -63,6 +66,8 @@ def vote_across(P: Array, bad: Array, seed: int) -> Array:
 
     Neighbours that vote for each other would speak for a region that chance made.
     """
+    from sklearn.neighbors import NearestNeighbors
+
     shares = np.zeros(len(P))
     half = np.random.default_rng(seed).permutation(len(P)) % 2 == 0
     for voting in (half, ~half):
@@ -88,6 +93,9 @@ def find_groups(P: Array, region: Array, seed: int) -> Array:
     seed
         Of samples and mixtures.
     """
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import squareform
+
     group = np.full(len(P), -1)
     rows = np.flatnonzero(region)
     if len(rows) < FEWEST_ROWS:
@@ -145,6 +153,8 @@ def _by_bic(L: Array, seed: int) -> Array:
 
 
 def _mixture(rows: Array, components: int, seed: int, iterations: int = 40) -> GaussianMixture:
+    from sklearn.mixture import GaussianMixture
+
     floor = 1e-4 * max(float(rows.var(axis=0).mean()), 1e-12)
     mixture = GaussianMixture(components, random_state=seed, reg_covar=floor, max_iter=iterations)
     with unconverged():

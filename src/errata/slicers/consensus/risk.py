@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import log_expit
-from sklearn.cluster import KMeans
-from sklearn.linear_model import LogisticRegression
 
 from ...core import Array
 from ...core.evidence import log_evidence
 from ..numerics import pick, unconverged
 from .space import nearest
+
+if TYPE_CHECKING:
+    from sklearn.linear_model import LogisticRegression
 
 FOLDS = 5
 PENALTIES = (0.003, 0.03, 0.3)  # inverse strengths of the ridge that are tried
@@ -95,6 +97,8 @@ def _out_of_fold(A: Array, bad: Array, fold: Array, penalty: float, seed: int) -
 
 def _fit(A: Array, bad: Array, rows: Array, penalty: float, seed: int) -> LogisticRegression:
     """A regression on some of the rows (m,) bool, or on a sample of them where they are many."""
+    from sklearn.linear_model import LogisticRegression
+
     some = np.flatnonzero(rows)
     some = some[pick(len(some), MOST_FITTED, seed)]
     with unconverged():
@@ -130,6 +134,8 @@ def cut_in_pieces(P: Array, bad: Array, base: float, seed: int) -> Array:
     seed
         Of the cut.
     """
+    from sklearn.cluster import KMeans
+
     centres = P.mean(axis=0, keepdims=True)
     for k in range(2, MOST_PIECES + 1):
         if len(P) < 20 * k:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.cluster import KMeans
 
 from ...core import Array
 from ...core.evidence import log_evidence
@@ -60,6 +59,8 @@ def grow_tree(P: Array, search: Array, bad: Array, base: float, seed: int) -> No
     seed
         Of the cells.
     """
+    from sklearn.cluster import KMeans
+
     most = max(MOST_CELLS, len(search) // ROWS_PER_MORE)
     k = int(np.clip(len(search) // ROWS_PER_CELL, 2, most))
     rows = P[pick(len(P), FITTED_PER_CELL * k, seed)]

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from sklearn import config_context
-from sklearn.svm import SVC
 
 from ...core import Array
 
@@ -104,6 +102,9 @@ def _centre(K: Array, signs: Array, beta: Array, raw: Array, least: Array, most:
 
 def _by_libsvm(K: Array, signs: Array, C: Array, problems: Array) -> tuple[Array, Array]:
     """(p, n) coefficients and (p,) intercepts; libsvm reads the Gram matrix that all problems share."""
+    from sklearn import config_context
+    from sklearn.svm import SVC
+
     beta = np.zeros((len(problems), K.shape[1]))
     intercepts = np.empty(len(problems))
     before = None

@@ -17,13 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from scipy import sparse
 
 from ...core import Array, Progress, silent
 from ...core.blocks import blocks
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 AgreementTerm = Literal["cross-entropy", "inner"]
 
@@ -42,6 +44,8 @@ class MixtureRows:
 
     def blocks(self) -> Iterator[tuple[slice, Array, Array, sparse.csr_matrix]]:
         """(rows, z beside its squares (b, 2 d), probs (b, k), one-hot labels (b, k)) in float64."""
+        from scipy import sparse
+
         k = self.probs.shape[1]
         for rows, z in blocks(self.Z):
             y = self.labels[rows]

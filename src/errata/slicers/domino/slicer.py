@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.cluster import KMeans
 
 from ...core import Array, Evaluation
 from ...core.blocks import blocks
@@ -343,6 +342,8 @@ def _to_one(shares: Array) -> Array:
 
 def _kmeans(Z: Array, clusters: int, seed: int) -> Array:
     """(n,) cluster of each row, from the centres of some."""
+    from sklearn.cluster import KMeans
+
     clusters = min(clusters, max(1, len(Z) // LEAST_ROWS))
     some = Z[:: max(1, len(Z) // KMEANS_ROWS)]
     with unconverged():

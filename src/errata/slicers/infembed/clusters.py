@@ -11,8 +11,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.cluster import DBSCAN, KMeans, SpectralClustering
-from sklearn.neighbors import NearestNeighbors
 
 from ...core import Array, Evaluation, InputError
 from ...core.blocks import Matrix, blocks, unit
@@ -42,6 +40,8 @@ def lloyd(X: Array, k: int, *, spherical: bool, steps: int, seed: int) -> Array:
 
 
 def _plain_kmeans(X: Array, k: int, steps: int, seed: int) -> Array:
+    from sklearn.cluster import KMeans
+
     with unconverged():
         centres: Array = KMeans(k, random_state=seed, n_init=1, max_iter=steps).fit(X).cluster_centers_
     nearest, _ = nearest_centre(X, centres, spherical=False)
@@ -102,6 +102,8 @@ def clusters_of(
     X: Array, losses: Array, clusterer: Any, *, count: int, radius: float | None, min_samples: int, seed: int
 ) -> Array:
     """(n,) cluster of each row by DBSCAN, spectral clustering or anything with `fit_predict`; NOISE is none."""
+    from sklearn.cluster import DBSCAN
+
     if clusterer == "dbscan":
         if radius is None:
             radius = _usual_radius(X, losses, min_samples)
@@ -123,6 +125,8 @@ def _usual_radius(X: Array, losses: Array, min_samples: int) -> float:
 
     The others lie near zero, closer together by orders of magnitude: their distances would tear errors apart.
     """
+    from sklearn.neighbors import NearestNeighbors
+
     lossy = losses > losses.mean()
     rows = X[lossy] if lossy.any() else X
     distances, _ = NearestNeighbors(n_neighbors=min(min_samples + 1, len(X))).fit(X).kneighbors(rows)
@@ -131,6 +135,8 @@ def _usual_radius(X: Array, losses: Array, min_samples: int) -> float:
 
 def _spectral(X: Array, count: int, seed: int) -> Array:
     """Of at most SPECTRAL_ROWS rows; the others go where their nearest one went."""
+    from sklearn.cluster import SpectralClustering
+
     some = np.sort(np.random.default_rng(seed).permutation(len(X))[:SPECTRAL_ROWS])
     neighbours = min(NEIGHBOURS, len(some) - 1)
     model = SpectralClustering(
@@ -148,6 +154,8 @@ def _spectral(X: Array, count: int, seed: int) -> Array:
 
 def follow(X: Matrix, known: Array, clusters: Array) -> Array:
     """(n,) the cluster of each row's nearest known row."""
+    from sklearn.neighbors import NearestNeighbors
+
     index = NearestNeighbors(n_neighbors=1).fit(known)
     out = np.empty(len(X), dtype=np.int64)
     for rows, block in blocks(X):

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import minimize
 
 from ...core import Array, Matrix, RowView
 from ...core.blocks import blocks
@@ -89,6 +88,8 @@ def weighted_mean(distances: Array, losses: Array, tau: float) -> tuple[float, A
 
 def recommended_ellipse(reader: Reader, losses: Array, size: float, sphere: Sphere) -> Ellipse:
     """Stretch the best sphere along the principal axes of what it lights; never worse than the sphere."""
+    from scipy.optimize import minimize
+
     standard = (losses - losses.mean()) / (losses.std() or 1.0)
     axes = _axes(reader, sphere)
     centre = sphere.centre - reader.centre

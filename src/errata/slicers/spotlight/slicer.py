@@ -25,9 +25,6 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from scipy.optimize import minimize
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
 from ...core import Array, Evaluation, Matrix
 from ...core.blocks import blocks
@@ -196,6 +193,8 @@ class Spotlight(BaseSlicer):
         )
 
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
+        from sklearn.exceptions import ConvergenceWarning
+
         X = self._reduce(self.matrix(evaluation))
         losses = _brightness(self._losses(evaluation), self.side)
         size = self.size
@@ -399,6 +398,8 @@ def _shrink(reader: Reader, losses: Array, size: float) -> Array:
 
 def _crowds(reader: Reader, losses: Array, seed: int) -> Array:
     """(c, d) centres of clusters of rows drawn in proportion to their loss."""
+    from sklearn.cluster import KMeans
+
     mass = losses - losses.min()
     count = min(CROWD_ROWS, int(np.count_nonzero(mass)))
     if count < 1:
@@ -418,6 +419,8 @@ def _climb(
     value_and_slope: Callable[[Array], tuple[float, Array]], start: Array, scale: float, steps: int
 ) -> tuple[Array, float]:
     """Maximise by L-BFGS in units of the data's spread; never worse than the start."""
+
+    from scipy.optimize import minimize
 
     def downhill(u: Array) -> tuple[float, Array]:
         value, slope = value_and_slope(start + scale * u)
