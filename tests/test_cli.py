@@ -17,10 +17,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import rich.progress
 
 import errata
 from errata.bench.recipes import RECIPES
-from errata.cli import demo
 from errata.cli.common import plain_warnings
 from errata.report import progress_bars as bars_module
 from support.command import Done
@@ -454,7 +454,9 @@ def test_demo_trains_a_network_with_a_blindspot_where_nothing_else_is_said(
     pytest.importorskip("torch")
     monkeypatch.setitem(RECIPES, "small", replace(RECIPES["small"], epochs=3, px=32))
     heard: list[tuple[str, float]] = []
-    monkeypatch.setattr(demo, "progress_bar", lambda: nullcontext(lambda what, share: heard.append((what, share))))
+    monkeypatch.setattr(
+        bars_module, "progress_bar", lambda: nullcontext(lambda what, share: heard.append((what, share)))
+    )
     done = run("demo", "-o", tmp_path / "demo")
     assert (done.code, done.err) == (0, "")
     words = " ".join(done.out.split())
@@ -468,12 +470,12 @@ def test_the_bar_says_the_time_left_after_one_step(monkeypatch: pytest.MonkeyPat
     """However long a step takes: an epoch can be longer than the half minute that rich looks back on."""
     now, bars = [0.0], []
 
-    class WatchedBars(bars_module.RichProgress):
+    class WatchedBars(rich.progress.Progress):
         def __init__(self, *columns: Any, **options: Any) -> None:
             super().__init__(*columns, **options, get_time=lambda: now[0])
             bars.append(self)
 
-    monkeypatch.setattr(bars_module, "RichProgress", WatchedBars)
+    monkeypatch.setattr(rich.progress, "Progress", WatchedBars)
     with bars_module.progress_bar() as progress:
         progress("training", 0.0)
         now[0] = 60.0

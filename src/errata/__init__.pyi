@@ -3,6 +3,7 @@ from . import bench as bench
 from . import core as core
 from . import defuse as defuse
 from . import draw as draw
+from . import engine as engine
 from . import explain as explain
 from . import fix as fix
 from . import hypothesis as hypothesis

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
-from scipy.special import logit
+from scipy.special import logit, ndtri
 
 from ..core import Array, Captions, Slice
 from ..core.blocks import Matrix, blocks, unit
@@ -299,7 +299,5 @@ def _matches(view: SliceView, cosines: Array, side: str, captions: int) -> Capti
 
 def _interval(outcome: Outcome, among: int = 1) -> tuple[float, float]:
     """Of an error rate: 95%, over so many rates together."""
-    from scipy.stats import norm
-
     assert outcome.errors is not None
-    return wilson(outcome.errors, outcome.n, float(norm.ppf(1 - MISSED / 2 / among)))
+    return wilson(outcome.errors, outcome.n, float(ndtri(1 - MISSED / 2 / among)))

@@ -19,7 +19,6 @@ VIEWS: Views = {
 }
 
 __all__ = [
-    "VIEWS",
     "audit_cell",
     "audit_frame",
     "evaluation_frame",
