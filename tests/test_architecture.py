@@ -45,7 +45,7 @@ CORE_USES = {"numpy", "scipy"}
 TORCH_AT_TOP = {"tensors", "train", "defuse"}
 NEVER = {"torchvision", "timm", "open_clip", "pickle", "cPickle", "cloudpickle", "dill"}
 # Slow to import, and not what every command uses: a function that needs one imports it.
-LATE = {"sklearn", "pandas", "matplotlib", "rich", "jinja2", "PIL", "narwhals"}
+LATE = {"sklearn", "pandas", "pyarrow.dataset", "matplotlib", "rich", "jinja2", "PIL", "narwhals"}
 LATE |= {f"scipy.{name}" for name in ("cluster", "linalg", "optimize", "sparse", "spatial", "stats")}
 BY_NAME = {"core/errors.py", "core/lazy.py", "cli/app.py", "cli/plugins.py", "defuse/command.py"}
 KNOW_DEFUSE = {"__init__.pyi", "cli/serve.py"}  # the names of rooms, and the registry of folders that are served

@@ -14,7 +14,6 @@ import pytest
 from rich.table import Table
 
 import errata
-from errata.cli import app
 from errata.core import InputError
 from errata.report.printing import printable, safe_console
 from support.command import run
@@ -32,7 +31,7 @@ def test_what_should_not_happen_is_70_and_one_line(error: Exception, monkeypatch
     def fail() -> None:
         raise error
 
-    monkeypatch.setitem(app.COMMANDS, "methods", fail)
+    monkeypatch.setattr("errata.cli.audit.methods", fail)
     monkeypatch.delenv("ERRATA_TRACEBACK", raising=False)
     code, out, err = run("methods")
     assert (code, out, err.count("\n")) == (70, "", 1)
@@ -48,7 +47,7 @@ def test_too_little_memory_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> None:
         raise MemoryError
 
-    monkeypatch.setitem(app.COMMANDS, "methods", fail)
+    monkeypatch.setattr("errata.cli.audit.methods", fail)
     code, _, err = run("methods")
     assert code == 70
     assert "memory" in err
@@ -58,7 +57,7 @@ def test_an_error_stays_one_line_whatever_name_it_has(monkeypatch: pytest.Monkey
     def fail() -> None:
         raise InputError(f"the column `a\nb{ESCAPES}` is bad")
 
-    monkeypatch.setitem(app.COMMANDS, "methods", fail)
+    monkeypatch.setattr("errata.cli.audit.methods", fail)
     code, _, err = run("methods")
     assert (code, err.count("\n")) == (2, 1)
     assert r"a\nb\x1b]0;title\x07\x1b[2J\x9b31m\x0d\x08\u202eevil\ud800" in err
@@ -139,6 +138,11 @@ def test_a_broken_extension_breaks_nothing_else(tmp_path: Path, monkeypatch: pyt
     assert all(line.startswith("Warning: the entry point `errata.") for line in warned)
     assert len(set(warned)) == len(warned)
     assert "`errata.slicers: a = raises:THING` cannot be imported (RuntimeError: at home only)" in err
-    assert "`errata.commands: b = leaves:THING` cannot be imported (SystemExit: 0)" in err
+    assert "`errata.explanations: b = leaves:THING` cannot be imported (SystemExit: 0)" in err
+    assert "errata.commands" not in err  # a command of ours waits for nobody else's
     assert "`errata.pages: c = number:THING` has no `name`" in err
     assert "errata.inputs: d = gone:THING" in err
+    code, out, err = run("--help")
+    assert code == 0
+    assert "audit" in out
+    assert "`errata.commands: b = leaves:THING` cannot be imported (SystemExit: 0)" in err

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset
 
 from ..core import Array, Evaluation, InputError
 from ..core.scratch import empty_array
@@ -38,11 +37,13 @@ def dataset_files(path: Path) -> list[Path]:
 
 def read_dataset(files: Sequence[Path], reading: Reading) -> Evaluation:
     """One Evaluation from files with the same columns, rows in the order of the files' names."""
+    from pyarrow.dataset import dataset as open_dataset
+
     kinds = {SUFFIXES[file.suffix.lower()] for file in files}
     if len(kinds) > 1:
         raise InputError(f"{reading.where} has parquet files beside arrow files; keep one kind")
     try:
-        dataset = pa.dataset.dataset([str(file) for file in files], format=kinds.pop())
+        dataset = open_dataset([str(file) for file in files], format=kinds.pop())
         return from_dataset(dataset, reading)
     except (pa.ArrowException, OSError) as error:
         raise damaged(files[0].parent, error) from error
