@@ -15,7 +15,7 @@ import torch
 
 from ..core import Array
 
-CHUNK_VALUES = 1 << 25  # of densities at a time: 256 MB
+CHUNK_VALUES = 1 << 25  # of densities or features at a time: 256 MB
 RESIDENT = 0.5  # share of the free memory of a device that rows may take
 LOG_TWO_PI = float(np.log(2 * np.pi))
 _cuda: Any = torch.cuda  # its streams and events have no annotations
@@ -96,9 +96,9 @@ def _fits(columns: Sequence[Array], device: torch.device) -> bool:
     return size <= RESIDENT * torch.cuda.mem_get_info(device)[0]
 
 
-def chunk_for(components: int) -> int:
-    """Rows of a chunk whose densities under so many components fit the memory meant for them."""
-    return max(1, CHUNK_VALUES // components)
+def chunk_for(*widths: int) -> int:
+    """Rows of a chunk of which no array with so many columns takes more than the memory meant for it."""
+    return max(1, CHUNK_VALUES // max(widths))
 
 
 def weighted_sums(

@@ -23,9 +23,9 @@ def expect_on(rows: MixtureRows, components: int, device: torch.device) -> Expec
 
     from ...tensors.mixtures import TensorRows, chunk_for, weighted_sums, with_squares
 
-    held = TensorRows((rows.Z, rows.labels, rows.probs), device, chunk_for(components))
     d = rows.Z.shape[1]
     k = rows.probs.shape[1]
+    held = TensorRows((rows.Z, rows.labels, rows.probs), device, chunk_for(components, 2 * d + 2 * k))
 
     def features(z: torch.Tensor, labels: torch.Tensor, probs: torch.Tensor) -> torch.Tensor:
         import torch
