@@ -110,6 +110,20 @@ def test_a_light_that_goes_out_is_kept_as_it_last_shone():
     assert light.factor == pytest.approx(1.0)
 
 
+def test_a_light_that_leaves_all_rows_goes_back_to_the_last_one_that_shone():
+    _, X, losses = heavy_tails()
+    search = PlainSearch(DeviceRows(X, CPU), AdamSettings(120.0, 1.0, 1e-2, 10, 50, 0.01))
+    search.start(torch.as_tensor(losses))
+    search.step()
+    search.step()
+    shone = search.last.clone()
+    search.at[:-1] += 1e6
+    for _ in range(2):
+        search.step()
+        assert bool(search.dark)
+        assert torch.equal(search.at, shone)
+
+
 def test_a_second_search_starts_afresh():
     _, X, losses = heavy_tails()
     search = DeviceSearch(DeviceRows(X, CPU), AdamSettings(0.02 * len(X), 1.0, 1e-2, 10, 100, None))
@@ -193,6 +207,15 @@ def follow_the_kernel():
     assert 0 < lit < len(X)
     assert int(search.sums[2 * search.columns]) == lit
     assert worst < 1e-8, worst
+    jump = 1e3
+    search.start(torch.as_tensor(losses))
+    search.step()
+    shone = search.last_mu.clone()
+    search.mu += jump
+    search.numbers[search.kernels.TRAVELLED.value] += jump * X.shape[1]
+    search.step()
+    assert search.numbers[search.kernels.DARK.value] == 1
+    assert torch.equal(search.mu, shone)
 
 
 def test_the_kernel_follows_the_published_steps_in_tritons_interpreter():
