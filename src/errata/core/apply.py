@@ -11,6 +11,7 @@ from .audit import Audit
 from .blocks import Array
 from .evaluation import Evaluation
 from .scope import can_place, rows_in_scope
+from .scratch import fill_rows
 
 Place = Callable[[Any, Evaluation], Array]
 
@@ -76,4 +77,5 @@ def scoped(rule: Mapping[str, Any], evaluation: Evaluation, weights: Array) -> A
     """(n,) weights that are zero outside the scope of a rule."""
     if not rule.get("scope"):
         return weights
-    return weights * rows_in_scope(evaluation, rule["scope"])
+    inside = rows_in_scope(evaluation, rule["scope"])
+    return fill_rows(lambda some, within: some * within, weights.dtype, weights, inside)

@@ -13,6 +13,7 @@ from scipy.special import softmax
 
 from ..core import Array, Matrix
 from ..core.blocks import blocks
+from ..engine import Engine, Local
 
 if TYPE_CHECKING:
     from sklearn.decomposition import PCA
@@ -49,7 +50,7 @@ def principal_components(X: Array, axes: int, seed: int, solver: Literal["auto",
         return PCA(axes, svd_solver=solver_used, random_state=seed).fit(X)
 
 
-def principal_axes(X: Matrix, axes: int | None, rows: int | None) -> tuple[Array, Array]:
+def principal_axes(X: Matrix, axes: int | None, rows: int | None, engine: Engine | None = None) -> tuple[Array, Array]:
     """(d,) the mean and (d, r) the principal axes, read in blocks; the first `rows` rows, or all.
 
     Directions without spread are left out: there a variance would be a rounding error.
@@ -58,17 +59,29 @@ def principal_axes(X: Matrix, axes: int | None, rows: int | None) -> tuple[Array
 
     few = X if rows is None else X[:rows]
     n, d = few.shape
-    centre = sum((block.sum(axis=0, dtype=np.float64) for _, block in blocks(few)), np.zeros(d)) / n
-    if axes is None:
-        return centre, np.eye(d)
-    scatter = np.zeros((d, d))
-    for _, block in blocks(few):
-        offset = block - centre
-        scatter += offset.T @ offset
+    with (engine or Local()).hold(few) as held:
+        centre = held.total(_sum)[0] / n
+        if axes is None:
+            return centre, np.eye(d)
+        (scatter,) = held.total(_scatter, centre)
     values, vectors = eigh(scatter, subset_by_index=(d - min(axes, d), d - 1))
     wide = values > FLAT * max(values[-1], 0)
     wide[-1] = True
     return centre, np.ascontiguousarray(vectors[:, wide][:, ::-1])
+
+
+def _sum(X: Matrix) -> tuple[Array]:
+    """(d,) the sum of some rows."""
+    return (sum((block.sum(axis=0, dtype=np.float64) for _, block in blocks(X)), np.zeros(X.shape[1])),)
+
+
+def _scatter(X: Matrix, centre: Array) -> tuple[Array]:
+    """(d, d) the squares and products of the offsets of some rows, summed."""
+    scatter = np.zeros((len(centre), len(centre)))
+    for _, block in blocks(X):
+        offset = block - centre
+        scatter += offset.T @ offset
+    return (scatter,)
 
 
 @dataclass(frozen=True)

@@ -226,7 +226,7 @@ class Domino(BaseSlicer):
         assert evaluation.labels is not None
         probs = class_probs(evaluation, "method `domino`")
         X = self.matrix(evaluation)
-        self.centre_, self.axes_ = principal_axes(X, self.axes, self._rare.axes_rows)
+        self.centre_, self.axes_ = principal_axes(X, self.axes, self._rare.axes_rows, self.engine)
         precision = np.float32 if X.dtype.itemsize <= 4 else np.float64
         Z = np.empty((len(X), self.axes_.shape[1]), dtype=precision)
         for where, block in blocks(X):

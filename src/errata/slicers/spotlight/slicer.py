@@ -222,7 +222,7 @@ class Spotlight(BaseSlicer):
         self.origin_ = np.zeros(d)
         self.axes_ = np.empty((d, 0))
         if self.axes is not None and self.axes < d:
-            self.origin_, self.axes_ = principal_axes(X, self.axes, None)
+            self.origin_, self.axes_ = principal_axes(X, self.axes, None, self.engine)
         return self._along_axes(X)
 
     def _along_axes(self, X: Matrix) -> Any:
