@@ -9,7 +9,7 @@ from ..core import ErrorType, Slice
 from ..explain.examples import example
 from . import sentences
 from .contract import View
-from .row_items import SHORT, STRIP, STRIP_TEXTS, example_item, has_images
+from .row_items import FEW_COLUMNS, SHORT, STRIP, STRIP_TEXTS, example_item, has_images, telling_columns
 from .slice_lines import title_of
 
 
@@ -26,6 +26,7 @@ def _line(view: View, error_type: ErrorType, tested: Slice | None, standings: Ma
     rows = dict(view.audit.evaluation.tasks())[error_type.task]
     outcome = dict(view.audit.overall)[error_type.task].outcome
     most = STRIP if has_images(view.audit) else STRIP_TEXTS
+    columns = telling_columns(view, tested, FEW_COLUMNS)
     href = ""
     title = ""
     if tested is not None:
@@ -37,7 +38,7 @@ def _line(view: View, error_type: ErrorType, tested: Slice | None, standings: Ma
         "task": error_type.task,
         "sentence": sentences.error_type(error_type, rows, outcome),
         "found_by": f"Found by {', '.join(error_type.found_by or (error_type.method,))}.",
-        "strip": [example_item(view, example(rows, row), SHORT) for row in error_type.central[:most]],
+        "strip": [example_item(view, example(rows, row), SHORT, columns) for row in error_type.central[:most]],
         "href": href,
         "title": title,
         "risk": sentences.at_risk(tested, outcome),

@@ -16,7 +16,7 @@ from ...explain.extremes import Extremes
 from ...explain.near import Near
 from .. import numbers, sentences
 from ..contract import Part, Section, Values, View
-from ..row_items import example_item, has_images
+from ..row_items import MOST_COLUMNS, example_item, has_images, telling_columns
 from ..static_files import Script
 from .training_rows import strongest_opponents
 
@@ -27,7 +27,7 @@ def rows_section(view: View, slice_: Slice, parts: Sequence[Values]) -> dict[str
     """The groups of all parts, and what is said above them."""
     # Images are embedded in the order they are asked for, up to a budget: what is folded away comes last.
     groups = [_with_items(view, slice_, group) for part in parts for group in part["groups"]]
-    folded = [_with_items(view, None, group) for part in parts for group in part["folded"]]
+    folded = [_with_items(view, slice_, group, linked=False) for part in parts for group in part["folded"]]
     rows = sum(len(group["rows"]) for group in groups)
     heading = "Images" if has_images(view.audit) else "Rows"
     measured = slice_.confirm
@@ -129,10 +129,11 @@ def _group(
     return {"title": title, "note": note, "rows": rows, "wide": wide, "share": share}
 
 
-def _with_items(view: View, slice_: Slice | None, group: Mapping[str, Any]) -> dict[str, Any]:
-    """A group with its rows as items, linked to their pages where a slice is named."""
-    items = [example_item(view, row) for row in group["rows"]]
-    if slice_ is not None:
+def _with_items(view: View, slice_: Slice, group: Mapping[str, Any], linked: bool = True) -> dict[str, Any]:
+    """A group with its rows as items, linked to their pages or not."""
+    columns = telling_columns(view, slice_, MOST_COLUMNS)
+    items = [example_item(view, row, columns=columns) for row in group["rows"]]
+    if linked:
         items = [{**row, "href": view.links.row(slice_.id, row["id"])} for row in items]
     return {**group, "rows": items}
 
