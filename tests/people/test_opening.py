@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Engine, create_engine, inspect, text
 
 from errata.core import InputError
 from errata.people import schema
-from errata.people.database import connect
+from errata.people.database import Unavailable, connect
 from errata.people.entries import Annotation
 from errata.people.records import Records
 
@@ -314,3 +314,23 @@ def test_the_file_needs_nobody_of_ours_to_be_read(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "records.sqlite") as connection:
         assert connection.execute("SELECT person, answer FROM annotations").fetchall() == [("ada", "null")]
     connection.close()
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced", "moved with its folder"])
+def test_a_database_that_goes_away_is_noticed(how: str, tmp_path: Path) -> None:
+    """What is written to a file without a name is lost when it is closed, and would be answered with 200."""
+    folder = tmp_path / "audit"
+    folder.mkdir()
+    with Records(folder, fingerprint="f", slices={"s1": "one"}) as records:
+        records.annotate(Annotation(queue="s1", item="1", person="ada", task="class", answer=1, key="k1"))
+        if how == "moved with its folder":
+            folder.rename(tmp_path / "elsewhere")
+        else:
+            (folder / "records.sqlite").unlink()
+        if how == "replaced":
+            (folder / "records.sqlite").touch()
+        again = Annotation(queue="s1", item="2", person="ada", task="class", answer=1, key="k2")
+        with pytest.raises(Unavailable, match="was removed or replaced"):
+            records.annotate(again)
+        with pytest.raises(Unavailable, match="was removed or replaced"):
+            records.log()

@@ -7,6 +7,7 @@ but the form that takes it (`login_form.py`).
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 import re
@@ -25,6 +26,7 @@ Send = Callable[[Message], Awaitable[None]]
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 READS = ("GET", "HEAD")
 LARGEST_BODY = 1 << 20
+BODY_SECONDS = 30.0  # in which a body must have come
 ASKS = "This server asks for its token: open the address that `errata serve` printed."
 COOKIE = "errata-token"
 HEADERS = (
@@ -45,6 +47,7 @@ def too_large(most: int) -> tuple[int, str]:
 
 
 TOO_LARGE = too_large(LARGEST_BODY)
+TOO_SLOW = (408, "The request did not arrive in time.")
 
 
 class Guard:
@@ -69,11 +72,7 @@ class Guard:
         refusal = self._refusal(scope, headers)
         body = b""
         if refusal is None and scope["method"] not in READS:
-            received = await _read_body(receive)
-            if received is None:
-                refusal = TOO_LARGE
-            else:
-                body = received
+            body, refusal = await _read_in_time(receive)
         if refusal is not None:
             await self._refuse(scope, headers, send, refusal)
         elif self._is_form(scope):
@@ -188,6 +187,18 @@ def _same_origin(headers: dict[str, str]) -> bool:
     if site is not None and site not in ("same-origin", "none"):
         return False
     return origin is None or origin.lower().partition("://")[2] == headers.get("host", "").lower()
+
+
+async def _read_in_time(receive: Receive) -> tuple[bytes, tuple[int, str] | None]:
+    """The body, or why it is not taken."""
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            body = await _read_body(receive)
+    except TimeoutError:
+        return b"", TOO_SLOW
+    if body is None:
+        return b"", TOO_LARGE
+    return body, None
 
 
 async def _read_body(receive: Receive) -> bytes | None:

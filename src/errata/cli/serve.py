@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 import secrets
 import socket
 from collections.abc import Iterator
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
-from ..core import require
+from ..core import InputError, require
 from ..defuse.site import RunSite
 from ..report.printing import echo
 from .common import Dir
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 Database = Annotated[str | None, typer.Option(metavar="URL", help="Database of the records. Default: a file in DIR.")]
 
+LISTENING = 128  # connections that wait to be taken
 EVERY_ADDRESS = ("", "0.0.0.0", "::")  # of this machine: people may use names that are not known here
 
 annotations_app = typer.Typer(help="Import or export what people recorded about an audit.")
@@ -149,8 +152,11 @@ def serve(
     elif host not in LOOPBACK:
         token = secrets.token_urlsafe(16)
     hosts = None if host in EVERY_ADDRESS else (*LOOPBACK, host.lower())
-    with _site_of(folder).open_app(folder, database, others, hosts=hosts, token=token) as app:
-        _run(app, host, port, token)
+    with (
+        _listen(host, port) as listening,  # before the long work: the port may be taken
+        _site_of(folder).open_app(folder, database, others, hosts=hosts, token=token) as app,
+    ):
+        _run(app, host, listening, token)
 
 
 def questionnaire() -> Any:
@@ -167,22 +173,44 @@ def _short_name(folder: Path, others: list[Path]) -> str:
     return folder.name if unique and folder.name else str(folder)
 
 
-def _run(app: Any, host: str, port: int, token: str | None) -> None:
+def _listen(host: str, port: int) -> socket.socket:
+    """Return a socket on this address that nobody else has."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named, or answers wait for 40 ms
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(LISTENING)
+    except OSError as error:
+        listening.close()
+        if error.errno == errno.EADDRINUSE:
+            raise InputError(f"port {port} of {host} is taken; name another with --port, or 0 for any") from error
+        reason = error.strerror or str(error)
+        raise InputError(f"cannot listen on {host}, port {port} ({reason}); give an address of this machine") from error
+    return listening
+
+
+def _run(app: Any, host: str, listening: socket.socket, token: str | None) -> None:
     """Serve, and print the address once the server listens, so that whoever reads it can open it at once."""
     import uvicorn
+
+    from ..app.patience import PatientProtocol, RateLimit
 
     class Announced(uvicorn.Server):
         async def startup(self, sockets: Any = None) -> None:
             await super().startup(sockets)
             if self.started:
-                actual_port = self.servers[0].sockets[0].getsockname()[1]
+                actual_port = listening.getsockname()[1]
                 name = socket.gethostname() if host in EVERY_ADDRESS else host
                 if ":" in name:
                     name = f"[{name}]"
                 query = f"?token={token}" if token else ""
                 echo(f"http://{name}:{actual_port}/{query}")
 
-    Announced(uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False)).run()
+    config = uvicorn.Config(app, http=PatientProtocol, ws="none", log_level="warning", access_log=False)
+    for name in ("uvicorn.error", "asyncio"):
+        logging.getLogger(name).addFilter(RateLimit())
+    Announced(config).run(sockets=[listening])
 
 
 @annotations_app.command("import")

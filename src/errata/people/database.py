@@ -24,6 +24,39 @@ class Unavailable(ErrataError):
     """The database did not answer, or refused: nothing was saved."""
 
 
+class DatabaseFile:
+    """The file of a database, which somebody may remove while it is open: what is written then is lost.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known: tuple[int, int] | None = None
+
+    def remember(self) -> None:
+        """Take the file that is there now for the one that is open."""
+        self._known = self._identity()
+
+    def check(self) -> None:
+        """Raise Unavailable where the name no longer leads to the file that is open."""
+        if self._known is not None and self._identity() != self._known:
+            raise Unavailable(
+                f"`{self._path}` was removed or replaced while it was in use; nothing was saved; put it back, and "
+                "start again"
+            )
+
+    def _identity(self) -> tuple[int, int] | None:
+        try:
+            status = self._path.stat()
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
+
+
 @dataclass(frozen=True)
 class Database:
     """Where records are.
@@ -34,15 +67,24 @@ class Database:
         The file, or the URL without its password.
     writing, reading : Engine
         The one that writes, and the one that only reads.
+    file : DatabaseFile, optional
+        Of SQLite.
     """
 
     location: str
     writing: Engine
     reading: Engine
+    file: DatabaseFile | None = None
+
+    def check_present(self) -> None:
+        """Raise Unavailable where the database was removed while it was in use."""
+        if self.file is not None:
+            self.file.check()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """One state of the whole database, whatever is being written meanwhile."""
+        self.check_present()
         try:
             with self.reading.connect() as connection:
                 yield connection
@@ -70,6 +112,11 @@ def connect(where: str | Path, patience: float = PATIENCE) -> Database:
         if url.get_backend_name() == "sqlite":
             return _sqlite(url, patience)
         return _server(url, patience)
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"`{url.drivername}` needs the package `{error.name}`, which is not installed; install it, or try "
+            "`postgresql://…`"
+        ) from error
     except NoSuchModuleError as error:
         raise InputError(f"`{url.drivername}` is not a database that SQLAlchemy knows; try `postgresql://…`") from error
 
@@ -109,7 +156,7 @@ def _sqlite(url: URL, patience: float) -> Database:
         event.listen(engine, "connect", _safe(patience))
         event.listen(engine, "begin", _beginning(begin))
     event.listen(reading, "connect", _only_reading)
-    return Database(url.database, writing, reading)
+    return Database(url.database, writing, reading, DatabaseFile(Path(url.database)))
 
 
 def _safe(patience: float) -> Any:

@@ -227,5 +227,7 @@ def _open(database: Database, fingerprint: str, slices: Mapping[str, str]) -> No
                     "give each audit a database of its own"
                 )
             curation.register_slices(connection, slices, database.location)
+        if database.file is not None:
+            database.file.remember()
     except SQLAlchemyError as error:
         raise InputError(f"`{database.location}` cannot be opened as records ({reason(error)})") from error

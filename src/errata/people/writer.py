@@ -102,8 +102,11 @@ class Writer:
     def _together(self, batch: list[WriteJob]) -> list[Any]:
         if not batch:
             return []
+        self._database.check_present()
         with self._database.writing.begin() as connection:
-            return [job.work(connection) for job in batch]
+            results = [job.work(connection) for job in batch]
+        self._database.check_present()
+        return results
 
     def _singly(self, batch: list[WriteJob]) -> None:
         failures = 0
