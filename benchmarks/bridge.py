@@ -183,7 +183,11 @@ def planted(bridge: Bridge, X: Array, y: Array, pair: tuple[str, str], seed: int
     texts = errata.explain.caption_candidates(CLASSES, adjectives=(), prepositions=())
     references = errata.explain.reference_captions(("animal", "vehicle"))
     candidates = errata.inputs.embed_captions(
-        texts, lambda given: bridge.transform_texts(sentences(given)), "bridge", references=references
+        texts,
+        lambda given: bridge.transform_texts(sentences(given)),
+        "bridge",
+        references=references,
+        score="difference",  # as the study was told
     )
     audit = errata.audit(
         bridge.embed(evaluation),
@@ -196,8 +200,9 @@ def planted(bridge: Bridge, X: Array, y: Array, pair: tuple[str, str], seed: int
 
 def judged(found: errata.Slice, pair: tuple[str, str]) -> tuple[bool, bool, bool]:
     data = next(e.to_json() for e in found.explanations if e.kind == "captions")
-    right = [row["text"].endswith(f" {pair[found.rule['scope']['label']]}") for row in data["hard"]]
-    more = bool(right) and data["hard"][0]["matches"]["interval"][0] > data["class_rate"]["error_rate"]
+    hard = sorted(data["hard"], key=lambda row: row["score"])
+    right = [row["text"].endswith(f" {pair[found.rule['scope']['label']]}") for row in hard]
+    more = bool(right) and hard[0]["matches"]["interval"][0] > data["class_rate"]["error_rate"]
     return any(right[:1]), any(right[:2]), more
 
 

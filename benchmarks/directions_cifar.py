@@ -1,6 +1,6 @@
 """Failure directions on CIFAR-10, animal or vehicle, one class of each cut in training (Jain et al. 2023, section 3.2).
 
-    python benchmarks/directions_cifar.py captions     is the cut class among the hardest captions?
+    python benchmarks/directions_cifar.py captions     is the cut class among the hardest captions? by two scores
     python benchmarks/directions_cifar.py flagged      its share of the hardest test pictures, by ranking
     python benchmarks/directions_cifar.py selection    100 a superclass added from a pool, and trained again
     python benchmarks/directions_cifar.py nearest      accuracy of the K test pictures nearest to a caption
@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from PIL import Image
-from scipy.stats import spearmanr
+from scipy.stats import binomtest, spearmanr
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
 
@@ -37,6 +37,8 @@ import errata
 from bridge import CLASSES, PLANTED, VEHICLES, kept, said, table
 from errata import Audit, Captions, Evaluation, Source, fix
 from errata.bench.tables import data_folder
+from errata.explain.captions import Direction, caption_slice
+from errata.explain.view import view_of
 from errata.inputs import Bridge
 from errata.slicers import make
 from trained import Recipe, Seen, over_runs, seen_by
@@ -52,6 +54,7 @@ RECIPES = {"confidence": PLAIN, "LfF": Recipe(EPOCHS, q=0.7), "JTT": Recipe(2)}
 RANKINGS = ("directions, bridge", "directions, backbone", "directions, own layer", "confidence", "LfF", "JTT", "Domino")
 WAYS = ("nothing", "random", "confidence", *RANKINGS[:2], "oracle")  # `chosen` also knows the other rankings
 WORST = ("the cut class errs most of its superclass", "another class errs more")
+SCORES = ("correlation", "difference")
 TOP = (50, 100, 200)
 ADDED = 100  # rows a superclass
 NEAREST = (50, 100, 200, 400, 800)
@@ -157,13 +160,11 @@ class World:
 
     def audit(self, space: str) -> Audit:
         if space not in self._audits:
-            texts = self.pictures.captions if space == "bridge" else None
             self._audits[space] = errata.audit(
                 self.evaluation("validation", space),
                 methods=["directions"],
                 train=self.evaluation("train", space),
                 options={"directions": {"permutations": self.permutations}},
-                texts=texts,
             )
         return self._audits[space]
 
@@ -218,37 +219,81 @@ def chosen(world: World, way: str) -> Array:
     return errata.plan_selection(audit, pool, ADDED, slices=ids, by=by, seed=world.seed).ids
 
 
-def sides(world: World) -> Iterator[tuple[int, errata.Slice, dict[str, Any]]]:
-    """Of each direction in the bridge's space: the superclass, the slice, its captions."""
-    for found in world.audit("bridge").slices:
-        yield found.rule["scope"]["label"], found, next(e.to_json() for e in found.explanations if e.kind == "captions")
+def captioned(world: World, score: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Of each direction in the bridge's space: the superclass, and its captions by that score."""
+    audit = world.audit("bridge")
+    tasks = dict(audit.evaluation.tasks())
+    candidates = replace(world.pictures.captions, score=score)
+    for found in audit.slices:
+        direction = Direction.of(found, audit.slicers[found.slicer].to_state().arrays)
+        data = caption_slice(view_of(audit, found, tasks), candidates, direction).to_json()
+        yield found.rule["scope"]["label"], data
 
 
 def captions(worlds: Sequence[World]) -> None:
-    """A class may lead whatever was cut, so that each is also counted where another of its superclass was."""
-    told: dict[str, list[list[bool]]] = {name: [] for name in ("all", *WORST)}
-    others: dict[str, list[bool]] = {name: [] for name in CLASSES}
-    for world in worlds:
-        for superclass, _, data in sides(world):
-            name = world.cut[superclass]
-            worst = worst_class(world, superclass)
-            hard = [row["text"].rpartition(" ")[2] for row in data["hard"]]
-            low = data["hard"][hard.index(name)]["matches"]["interval"][0] if name in hard else 0.0
-            facts = [name in hard[:1], name in hard[:2], low > data["class_rate"]["error_rate"]]
-            for row in ("all", WORST[worst != world.cut_class(superclass)], name):
-                told.setdefault(row, []).append([*facts, CLASSES[worst] in hard[:2]])
-            for other, of in zip(CLASSES, VEHICLES, strict=True):
-                if of == superclass and other != name:
-                    others[other].append(other in hard[:2])
-    uncut = {"all": np.concatenate(list(others.values())), **others}
-    rows = []
-    for name, each in told.items():
-        if each:
-            of_uncut = said(np.sum(uncut[name]), len(uncut[name])) if name in uncut else ""
-            rows.append([name, *(said(hits, len(each)) for hits in np.sum(each, axis=0)), of_uncut])
-    head = ["hardest caption", "among the two hardest", "rows it matches fail more than the class"]
-    told_too = ["the class that errs most is among the two hardest", "among the two hardest where another was cut"]
-    table(["cut class", *head, *told_too], rows)
+    """The correlation beside the paper's score, of the same directions."""
+    found = {score: [fact for world in worlds for fact in told(world, score)] for score in SCORES}
+    for score, facts in found.items():
+        print(f"\nscore: {score}")
+        kinds = {"all": facts}
+        for name in (*WORST, *(name for name in CLASSES if any(fact.cut == name for fact in facts))):
+            kinds[name] = [fact for fact in facts if name in (fact.cut, fact.worst)]
+        rows = [[name, *counted(these), leads_uncut(facts, name)] for name, these in kinds.items() if these]
+        head = ["first by score", "among the first two by score", "first as shown", "among the first two as shown"]
+        more = ["its rows fail more than the class", "class that errs most among the first two by score"]
+        table(["cut class", *head, *more, "among the first two by score where another was cut"], rows)
+    for which in ("second", "shown_second"):
+        pairs = [(getattr(a, which), getattr(b, which)) for a, b in zip(*found.values(), strict=True)]
+        only = pairs.count((True, False)), pairs.count((False, True))
+        p = binomtest(only[0], sum(only)).pvalue if sum(only) else 1.0
+        print(f"\n{which}: only {SCORES[0]} {only[0]}, only {SCORES[1]} {only[1]}, exact paired test p = {p:.2g}")
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the captions of one direction say of the class that was cut."""
+
+    cut: str
+    worst: str  # one of WORST
+    others: dict[str, bool]  # class of the superclass that was not cut -> is it among the first two by score?
+    first: bool
+    second: bool  # among the first two
+    shown_first: bool  # in the order of the measured error
+    shown_second: bool
+    fails: bool  # the lower end of its rows' error rate is above the class's rate
+    finds_worst: bool  # the class that errs most is among the first two
+
+
+def told(world: World, score: str) -> Iterator[Told]:
+    for superclass, data in captioned(world, score):
+        cut = world.cut[superclass]
+        worst = worst_class(world, superclass)
+        shown = [row["text"].rpartition(" ")[2] for row in data["hard"]]
+        order = [row["text"].rpartition(" ")[2] for row in sorted(data["hard"], key=lambda row: row["score"])]
+        low = data["hard"][shown.index(cut)]["matches"]["interval"][0] if cut in shown else 0.0
+        mine = [name for name, of in zip(CLASSES, VEHICLES, strict=True) if of == superclass and name != cut]
+        yield Told(
+            cut=cut,
+            worst=WORST[worst != world.cut_class(superclass)],
+            others={name: name in order[:2] for name in mine},
+            first=cut in order[:1],
+            second=cut in order[:2],
+            shown_first=cut in shown[:1],
+            shown_second=cut in shown[:2],
+            fails=low > data["class_rate"]["error_rate"],
+            finds_worst=CLASSES[worst] in order[:2],
+        )
+
+
+def counted(facts: Sequence[Told]) -> list[str]:
+    names = ("first", "second", "shown_first", "shown_second", "fails", "finds_worst")
+    return [said(sum(getattr(fact, name) for fact in facts), len(facts)) for name in names]
+
+
+def leads_uncut(facts: Sequence[Told], name: str) -> str:
+    """A class may lead whatever was cut: how often it does where another of its superclass was."""
+    hits = [hit for fact in facts for other, hit in fact.others.items() if name in ("all", other)]
+    return said(sum(hits), len(hits)) if hits else ""
 
 
 def worst_class(world: World, superclass: int) -> int:
@@ -325,18 +370,20 @@ def selected(world: World, way: str) -> tuple[float, float, float, float]:
 
 
 def nearest(worlds: Sequence[World]) -> None:
-    """Of directions that have a caption on that side: not all have an easy one."""
-    curves: dict[str, list[list[float]]] = {"hard": [], "easy": []}
-    for world in worlds:
-        test = world.evaluation("test")
-        for superclass, _, data in sides(world):
-            own = np.flatnonzero(test.labels == superclass)
-            for side in [side for side in curves if data[side]]:
-                text = world.pictures.place_texts([data[side][0]["text"]])[0]
-                order = own[np.argsort(-(test.representations["bridge"][own] @ text), kind="stable")]
-                curves[side].append([float(1 - test.errors[order[:k]].mean()) for k in (*NEAREST, len(order))])
-    rows = [[side, *(over_runs(column) for column in np.transpose(curve))] for side, curve in curves.items()]
-    table(["caption", *(f"{k} nearest" for k in NEAREST), "all"], rows)
+    """Of the first caption on each side, as shown; not all directions have an easy one."""
+    rows = []
+    for score in SCORES:
+        curves: dict[str, list[list[float]]] = {"hard": [], "easy": []}
+        for world in worlds:
+            test = world.evaluation("test")
+            for superclass, data in captioned(world, score):
+                own = np.flatnonzero(test.labels == superclass)
+                for side in [side for side in curves if data[side]]:
+                    text = world.pictures.place_texts([data[side][0]["text"]])[0]
+                    order = own[np.argsort(-(test.representations["bridge"][own] @ text), kind="stable")]
+                    curves[side].append([float(1 - test.errors[order[:k]].mean()) for k in (*NEAREST, len(order))])
+        rows += [[score, side, *map(over_runs, np.transpose(curve))] for side, curve in curves.items()]
+    table(["score", "caption", *(f"{k} nearest" for k in NEAREST), "all"], rows)
 
 
 def strength(worlds: Sequence[World]) -> None:

@@ -239,7 +239,7 @@ def captioned(world: World, space: str) -> Iterator[tuple[int, dict[str, Any]]]:
     texts = errata.explain.caption_candidates(("person", *GENDERS), adjectives=CLASSES, prepositions=ATTRIBUTES)
     placed = bridge_of(world.faces, world.seed, space).transform_texts(bridging.sentences(texts))
     references = errata.explain.reference_captions([f"{name} person" for name in CLASSES])
-    candidates = Captions(texts, placed, space, references=references)
+    candidates = Captions(texts, placed, space, references=references, score="difference")  # as the study was told
     weights = slicer.membership(both)
     searched = np.arange(len(both)) < len(parts[0])
     for j, rule in enumerate(slicer.rules_):
@@ -248,7 +248,10 @@ def captioned(world: World, space: str) -> Iterator[tuple[int, dict[str, Any]]]:
         found = Slice(f"s{j}", slicer.name, "", "not confirmed", cut, rule, weights[:, j], column=j)
         view = SliceView(found, both, found.members, (both.labels == label) & ~found.members, searched)
         direction = Direction.of(found, slicer.to_state().arrays)
-        yield label, caption_slice(view, candidates, direction).to_json()
+        data = caption_slice(view, candidates, direction).to_json()
+        data["hard"].sort(key=lambda row: row["score"])
+        data["easy"].sort(key=lambda row: -row["score"])
+        yield label, data
 
 
 def upweight(worlds: Sequence[World]) -> bool:

@@ -63,7 +63,8 @@ def test_a_caption_with_its_score_its_precision_and_its_error(make_audit: Make, 
     assert "a dog in snow hard 38.2% 13 of 34 24.1% to 54.9% −0.31 0.62" in text
     assert "a small dog hard 5 of 11 24.1% to 54.9% −0.2 not measured" in text
     assert "a dog on grass easy not measured 0.25 0.12 Chosen of 640 captions" in text
-    assert "by the correlation, over search rows of the class, between a row’s nearness to the caption" in text
+    assert "by the correlation, over search rows of the class, between a row’s nearness to the caption and the " in text
+    assert "direction’s decision, less that of “a photo of a dog”; negative is hard." in text
     assert "Excluded: 12 that name another class, 3 that lie nearer to one." in text
     assert "In the order of the error that was measured" in text
     assert (

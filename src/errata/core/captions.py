@@ -33,7 +33,8 @@ class Captions:
         (k,) of the texts: the plainest of each class, such as "a photo of a dog".
     score : {"correlation", "difference", "published"}
         What the captions of a failure direction are chosen by: the correlation between nearness to the caption and
-        the direction's decision; the paper's (caption - reference) along the direction; or as the paper's code.
+        the direction's decision, less that of the reference; the paper's (caption - reference) along the direction;
+        or as the paper's code.
 
     Examples
     --------

@@ -1,9 +1,10 @@
 """Captions of a failure direction (Jain et al. 2023, section 2.2), each measured on held-out rows.
 
 A caption is scored by the correlation, over the search rows of the class, between a row's nearness to it and the
-direction's decision. The paper's own score is what a caption says beyond its class's reference caption, standardised
-as the rows are, along the direction: two texts stand there for rows, which lie elsewhere in the space. Positive is
-easy, negative is hard, as everywhere.
+direction's decision, less that of the class's reference caption: what looks like its class is easy, so that nearness
+to any words for the class is. The paper's own score is what a caption says beyond that reference, standardised as the
+rows are, along the direction: two texts stand there for rows, which lie elsewhere in the space. Positive is easy,
+negative is hard, as everywhere.
 """
 
 from __future__ import annotations
@@ -144,7 +145,10 @@ def caption_slice(view: SliceView, captions: Captions, direction: Direction) -> 
     references = _references(captions, texts, named, view)
     if captions.score == "correlation":
         embeddings = evaluation.representations[captions.representation]
-        scores = correlation_scores(texts, embeddings, (view.inside | view.rest) & view.searched, decisions(view.slice))
+        among = (view.inside | view.rest) & view.searched
+        both = np.vstack([references.rows[own : own + 1], texts])
+        correlations = correlation_scores(both, embeddings, among, decisions(view.slice))
+        scores = correlations[1:] - correlations[0]
     else:
         scores = caption_scores(texts, references.rows[own], direction, captions.score)
     others = np.array([bool(classes - {own}) for classes in named])

@@ -29,7 +29,7 @@ KINDS_OF_ERRORS: dict[str | None, str] = {
 }  # where rows have one label
 SCORED_BY = {
     "correlation": "the correlation, over search rows of the class, between a row’s nearness to the caption and the "
-    "direction’s decision",
+    "direction’s decision, less that of “{reference}”",
     "difference": "what each says beyond “{reference}”, along the direction",
     "published": "what each says beyond “{reference}”, as the paper’s code has it",
 }
