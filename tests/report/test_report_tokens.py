@@ -34,11 +34,14 @@ def table(make_slice, make_audit, texts):
 def test_a_phrase_has_its_share_of_members_and_of_the_rest(table):
     text = table(ROW, compared=1234)
     assert "free shipping 50.0% 10 of 20 2.5% 20.0× 10 of 12" in text
-    assert "Chosen among 1,234 words and phrases by likelihood ratio, corrected for all of them; at least 5" in text
+    assert (
+        "Chosen on search rows among 1,234 words and phrases by likelihood ratio, corrected for all of them; at least"
+        in text
+    )
 
 
 def test_a_vocabulary_is_called_the_users_own(table):
-    assert "Chosen among 7 phrases of your vocabulary" in table(ROW, compared=7, own_vocabulary=True)
+    assert "among 7 phrases of your vocabulary" in table(ROW, compared=7, own_vocabulary=True)
 
 
 def test_no_phrase_is_said(table):
@@ -48,4 +51,4 @@ def test_no_phrase_is_said(table):
 def test_an_audit_of_an_older_version_shows_what_it_has(table):
     text = table({"token": "free", "relative": 3.0, "slice_tokens": [1, 2], "whole_tokens": [1, 2], **MATCH})
     assert "free 50.0% 10 of 20 – 3.0×" in text
-    assert "Chosen among" not in text
+    assert "Chosen on" not in text

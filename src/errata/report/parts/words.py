@@ -47,8 +47,8 @@ def how_chosen(tokens: Tokens) -> str:
         return ""
     of = "phrases of your vocabulary" if tokens.own_vocabulary else "words and phrases"
     return (
-        f"Chosen among {numbers.count(tokens.compared)} {of} by likelihood ratio, corrected for all of them; "
-        f"at least {tokens.minimum} members have each."
+        f"Chosen on search rows among {numbers.count(tokens.compared)} {of} by likelihood ratio, corrected for all of "
+        f"them; at least {tokens.minimum} members there have each."
     )
 
 
