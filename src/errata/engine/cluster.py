@@ -22,14 +22,13 @@ from ..core import Array, ErrataError, InputError, MissingExtra, Progress, requi
 from ..core.scratch import DEFAULT_MEMORY, SHARE
 from .contract import Totals, add
 from .local import Local
-from .parts import parts_of
+from .parts import PART_BYTES, parts_of
 from .travel import write_back
-from .workers import Call, Pool
+from .workers import AHEAD, Call, Pool
 
 T = TypeVar("T")
 
 STORE_SHARE = 4  # of the memory, for what is on its way between processes
-LEAST_STORE = 128 << 20
 LONGEST_FOLDER = 40  # characters: Ray's sockets lie in it, and the system allows them 107
 KNOCK_SECONDS = 10
 QUIET = {
@@ -53,9 +52,9 @@ class Cluster:
         `HOST:PORT` of a cluster that this machine belongs to, `auto` for the one that runs here, or `ray://HOST:PORT`
         of another one's client server. Default: a cluster of this machine alone, for this process.
     memory : int
-        Bytes that arrays with a value for every row may take on each machine: the parts that its workers hold. What is
-        on its way takes up to a quarter more, and each worker what it needs for one part. Parts for which there is no
-        room are sent each time.
+        Bytes that arrays with a value for every row may take on each machine: the parts that its workers hold. Beside
+        them there is what is on its way, a few parts a worker, and what a worker needs for the part it works on. Parts
+        for which there is no room are sent each time.
     workers : int, optional
         Default: one a core.
     tries : int
@@ -148,7 +147,9 @@ class Cluster:
     def _connect(self, ray: Any) -> tuple[Any, ...]:
         """Start or join a cluster; what ends it, as a function and its arguments."""
         if self.address is None:
-            return _start_here(ray, self.workers or _cores(), max(LEAST_STORE, self.memory // STORE_SHARE))
+            workers = self.workers or _cores()
+            on_their_way = 2 * AHEAD * workers * PART_BYTES  # parts, and what they give
+            return _start_here(ray, workers, max(on_their_way, self.memory // STORE_SHARE))
         try:
             _knock(self.address)
             ray.init(self.address, log_to_driver=False, logging_level="ERROR")

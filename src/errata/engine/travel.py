@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import mmap
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache, partial
 from typing import Any
 
@@ -64,7 +65,7 @@ def file_stamp(path: str) -> tuple[int, int]:
 
 def pack(value: Any, copied: bool = False) -> Any:
     """What is sent in place of a value. copied: files are not seen where it goes."""
-    if isinstance(value, tuple):
+    if type(value) is tuple:
         return tuple(pack(item, copied) for item in value)
     if isinstance(value, Evaluation):
         return value.map_columns(partial(pack, copied=copied))
@@ -79,9 +80,9 @@ def pack(value: Any, copied: bool = False) -> Any:
 
 def unpack(value: Any, own: bool = False) -> Any:
     """The value of what was sent. own: arrays that were sent are copied, so that they outlive the message."""
-    if isinstance(value, tuple | list):
+    if type(value) in (tuple, list):
         return type(value)(unpack(item, own) for item in value)
-    if isinstance(value, dict):
+    if type(value) is dict:
         return {key: unpack(item, own) for key, item in value.items()}
     if isinstance(value, Evaluation):
         return value.map_columns(partial(unpack, own=own))
@@ -89,6 +90,11 @@ def unpack(value: Any, own: bool = False) -> Any:
         return value.open()
     if isinstance(value, MappedRows):
         return RowView(value.array.open(), unpack(value.index, own))
+    if own and is_dataclass(value):
+        mine = copy.copy(value)
+        for field in fields(value):
+            object.__setattr__(mine, field.name, unpack(getattr(value, field.name), own))
+        return mine
     if isinstance(value, np.ndarray) and own:
         return value.copy(order="K")
     return value

@@ -15,7 +15,7 @@ from ..core import ErrataError
 from .parts import cut
 from .travel import NeedsCopy, narrow, pack, sent_bytes, unpack
 
-AHEAD = 2  # calls that a worker has waiting or at work: the next is there when one is done, and few results wait
+AHEAD = 4  # calls that a worker has waiting or at work: the next is there when one is done, and few results wait
 START_SECONDS = 120
 EVERYTHING = slice(None)
 
