@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 from ..core.errors import unknown
 from ..core.scratch import DEFAULT_MEMORY
 from .cluster import Cluster
-from .contract import Engine, HeldRows
+from .contract import Engine, HeldRows, Totals
 from .local import Local
 from .memory import read_memory
 from .parts import cut, parts_of
@@ -23,6 +23,7 @@ __all__ = [
     "Engine",
     "HeldRows",
     "Local",
+    "Totals",
     "cut",
     "open_engine",
     "parts_of",

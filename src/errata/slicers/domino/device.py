@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .mixture import LEAST, DominoMixture, MixtureRows, Sums, Weights
+from .mixture import LEAST, DominoMixture, Expect, MixtureRows, Sums, Weights
 
 if TYPE_CHECKING:
     import torch
 
     from ...tensors.mixtures import Densities
-
-Expect = Callable[[DominoMixture, MixtureRows, Weights], tuple[Sums, float]]
 
 
 def expect_on(rows: MixtureRows, components: int, device: torch.device) -> Expect:

@@ -23,6 +23,7 @@ import numpy as np
 
 from ...core import Array, Progress, silent
 from ...core.blocks import blocks
+from ...engine import HeldRows, Totals
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -137,6 +138,9 @@ class Sums:
         self.predictions += shares.T @ probs
 
 
+Expect = Callable[[DominoMixture, MixtureRows, Weights], tuple[Sums, float]]
+
+
 def normalise(density: Array) -> tuple[Array, Array]:
     """(b, s) responsibilities and (b,) log sums, in place of the log densities."""
     peak = density.max(axis=1, keepdims=True)
@@ -149,15 +153,32 @@ def normalise(density: Array) -> tuple[Array, Array]:
 
 def expect(mixture: DominoMixture, rows: MixtureRows, weights: Weights) -> tuple[Sums, float]:
     """The sums of the next M-step, and the mean log-likelihood of this mixture."""
-    sums = Sums.none(len(mixture.means), rows.Z.shape[1], rows.probs.shape[1])
+    *sums, total = part_sums(rows.Z, rows.labels, rows.probs, mixture, weights)
+    return Sums(*sums), total / len(rows.Z)
+
+
+def expect_in(held: HeldRows) -> Expect:
+    """`expect` of the rows that an engine holds: their embedding, labels and probabilities."""
+
+    def expect_parts(mixture: DominoMixture, rows: MixtureRows, weights: Weights) -> tuple[Sums, float]:
+        *sums, total = held.total(part_sums, mixture, weights)
+        return Sums(*sums), total / len(rows.Z)
+
+    return expect_parts
+
+
+def part_sums(Z: Array, labels: Array, probs: Array, mixture: DominoMixture, weights: Weights) -> Totals:
+    """What some rows add to the sums of an M-step, and to the log-likelihood."""
+    rows = MixtureRows(Z, labels, probs)
+    sums = Sums.none(len(mixture.means), Z.shape[1], probs.shape[1])
     total = 0.0
-    for where, both, probs, onehot in rows.blocks():
+    for where, both, some, onehot in rows.blocks():
         density = mixture.embedding(both)
-        density += mixture.outcome(rows.labels[where], probs, weights)
+        density += mixture.outcome(labels[where], some, weights)
         shares, log_sums = normalise(density)
-        sums.add(shares, both, probs, onehot)
+        sums.add(shares, both, some, onehot)
         total += float(log_sums.sum())
-    return sums, total / len(rows.Z)
+    return sums.mass, sums.moments, sums.labels, sums.predictions, total
 
 
 def sums_of(shares: Array, rows: MixtureRows) -> Sums:
@@ -202,11 +223,11 @@ def run(
     tolerance: float = 1e-3,
     steps: int = 100,
     progress: Progress = silent,
-    expectation: Callable[[DominoMixture, MixtureRows, Weights], tuple[Sums, float]] = expect,
+    expectation: Expect = expect,
 ) -> tuple[DominoMixture, list[float]]:
     """EM from (n, s) responsibilities, and the mean log-likelihood before each M-step.
 
-    expectation: the E-step; `expect`, or its form for a device.
+    expectation: the E-step; `expect`, or its form for an engine or a device.
     """
     mixture = maximise(sums_of(shares, rows), variance)
     values: list[float] = []

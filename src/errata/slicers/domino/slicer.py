@@ -27,10 +27,22 @@ import numpy as np
 from ...core import Array, Evaluation
 from ...core.blocks import blocks
 from ...core.soften import class_probs
+from ...engine import HeldRows
 from ..contract import BaseSlicer, check_columns
 from ..numerics import LEAST_ROWS, principal_axes, unconverged
 from ..options import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, Interval
-from .mixture import AgreementTerm, DominoMixture, MixtureRows, Variance, Weights, expect, normalise, run, with_squares
+from .mixture import (
+    AgreementTerm,
+    DominoMixture,
+    Expect,
+    MixtureRows,
+    Variance,
+    Weights,
+    expect_in,
+    normalise,
+    run,
+    with_squares,
+)
 
 Start = Literal["kmeans", "confusion", "random"]
 
@@ -194,16 +206,17 @@ class Domino(BaseSlicer):
         rows = self._rows(evaluation)
         components = max(1, min(self.components, len(rows.Z) // LEAST_ROWS))
         shares = start(rare.init, rows, components, rare.noise, self.seed)
-        mixture, self.log_likelihoods_ = run(
-            rows,
-            shares,
-            self._weights(),
-            self._variance(rows.Z),
-            tolerance=rare.tolerance,
-            steps=rare.steps,
-            progress=self.report_progress,
-            expectation=self._expectation(rows, components),
-        )
+        with self.engine.hold(rows.Z, rows.labels, rows.probs) as held:
+            mixture, self.log_likelihoods_ = run(
+                rows,
+                shares,
+                self._weights(),
+                self._variance(rows.Z),
+                tolerance=rare.tolerance,
+                steps=rare.steps,
+                progress=self.report_progress,
+                expectation=self._expectation(rows, components, held),
+            )
         self.log_weights_ = mixture.log_weights
         self.means_ = mixture.means
         self.variances_ = mixture.variances
@@ -213,11 +226,11 @@ class Domino(BaseSlicer):
         self.chosen_ = np.argsort(-scores, kind="stable")[: self.slices]
         self.rules_ = tuple(self._rule(evaluation, int(j)) for j in self.chosen_)
 
-    def _expectation(self, rows: MixtureRows, components: int) -> Any:
-        """The E-step: on the engine's device where it has one."""
+    def _expectation(self, rows: MixtureRows, components: int, held: HeldRows) -> Expect:
+        """The E-step: on the engine's device where it has one, else part by part."""
         device = getattr(self.engine, "device", None)
         if device is None:
-            return expect
+            return expect_in(held)
         from .device import expect_on
 
         return expect_on(rows, components, device)
