@@ -245,7 +245,8 @@ def kill_at_random(cluster: Cluster, killed: list[int], done: threading.Event) -
             killed.append(pid)
 
 
-def test_ten_workers_that_die_change_no_bit(cluster: Cluster, X: Any) -> None:
+def test_ten_workers_that_die_change_no_bit(cluster: Cluster, X: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(cluster.pool, "_tries", 100)  # on a busy machine one part may meet several of the ten deaths
     killed: list[int] = []
     done = threading.Event()
     killer = threading.Thread(target=kill_at_random, args=(cluster, killed, done))
@@ -277,7 +278,7 @@ def test_a_worker_holds_no_more_than_it_may(cluster: Cluster, X: Any, monkeypatc
         held = [sum(slot.held.values()) for slot in cluster.pool.slots]
         assert same_bits(rows.total(moments, np.ones(16)), local_total(big))
     assert all(0 < size <= 32 << 20 for size in held)
-    assert all(last[worker] - first[worker] < 16 << 20 for worker in first)
+    assert all(last[worker] - first[worker] < 16 << 20 for worker in first.keys() & last.keys())
 
 
 def test_progress_is_told(cluster: Cluster, X: Any) -> None:
