@@ -306,6 +306,7 @@ def _edit(name: str, old: str, new: str) -> Callable[[Path], None]:
         path = folder / "audit" / name
         assert old in path.read_text()
         path.write_text(path.read_text().replace(old, new))
+        (folder / "audit" / "checksums.json").unlink()  # as one who means it would
 
     return edit
 

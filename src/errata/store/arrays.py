@@ -6,6 +6,7 @@ The library's own writer takes a copy of every array in memory; a representation
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,12 @@ def _read_array(path: Path, entry: Mapping[str, Any], base: int, mapped: bool) -
     shape = tuple(entry["shape"])
     dtype = _TYPES[str(entry["dtype"])]
     start, stop = entry["data_offsets"]
+    if not all(isinstance(number, int) and number >= 0 for number in (*shape, start, stop)):
+        raise ValueError(f"an array has the shape {shape} at the bytes {start} to {stop}")
+    if stop - start != math.prod(shape) * dtype.itemsize:
+        raise ValueError(f"an array of the shape {shape} and type {dtype} has {stop - start:,} bytes")
+    if base + stop > path.stat().st_size:
+        raise ValueError("an array ends behind the file")
     if start == stop:  # nothing to map
         return np.empty(shape, dtype=dtype)
     array: Array = np.memmap(path, dtype=dtype, mode="r", offset=base + start, shape=shape or (1,))

@@ -28,7 +28,7 @@ from ..core import (
     State,
 )
 from ..core.audit import SCHEMA, Mistake
-from . import arrays, evaluations
+from . import arrays, checksums, evaluations
 from .atomic import atomic_file, atomic_folder, check_output
 
 RestoreExplanation = Callable[[Mapping[str, Any]], Explanation]
@@ -65,6 +65,7 @@ def save(
         evaluations.save(partial / "evaluation", audit.evaluation, reference)
         if report is not None:
             (partial / "report.html").write_text(report, encoding="utf-8")
+        (partial / checksums.FILE).write_text(checksums.as_text(partial))
     return folder
 
 
@@ -86,6 +87,7 @@ def update(audit: Audit, folder: str | Path, *, report: str, changed: Iterable[s
         Keys of the slicers that are new or have more slices.
     """
     folder = Path(folder)
+    checksums.remove(folder)  # until all files are there
     with ExitStack() as stack:
 
         def beside(name: str) -> Path:
@@ -99,6 +101,8 @@ def update(audit: Audit, folder: str | Path, *, report: str, changed: Iterable[s
             beside(f"slicers/{key}.json").write_text(_slicer_text(state))
             arrays.write(beside(f"slicers/{key}.safetensors"), state.arrays)
         _write_memberships(audit, beside("memberships.parquet"))
+    with atomic_file(folder / checksums.FILE, replace=True) as partial:
+        partial.write_text(checksums.as_text(folder))
 
 
 def _write_memberships(audit: Audit, path: Path) -> None:
@@ -172,6 +176,7 @@ def load(
     folder = Path(folder)
     facts = read_facts(folder)
     try:
+        checksums.check(folder)
         return _load(folder, facts, restore, restore_explanation, read)
     except ErrataError:
         raise
@@ -189,10 +194,10 @@ def _load(
 ) -> Audit:
     table = pq.read_table(folder / "memberships.parquet")
     evaluation = evaluations.load(folder / "evaluation", read)
+    if len(table) != len(evaluation):
+        raise ValueError(f"memberships.parquet has {len(table):,} rows where the evaluation has {len(evaluation):,}")
     return Audit(
-        slices=tuple(
-            _slice(item, table.column(item["id"]).to_numpy(), restore_explanation) for item in facts["slices"]
-        ),
+        slices=tuple(_slice(item, _weights(table, item["id"]), restore_explanation) for item in facts["slices"]),
         evaluation=evaluation,
         discover=np.array(table.column("split").to_pylist()) == "discover",
         overall=_overall(facts),
@@ -201,11 +206,19 @@ def _load(
         slicers={path.stem: restore(_state(path)) for path in sorted((folder / "slicers").glob("*.json"))},
         explanations=tuple(restore_explanation(item) for item in facts["explanations"]),
         error_types=tuple(  # audits of versions up to 0.2 have none
-            _error_type(item, table.column(item["id"]).to_numpy()) for item in facts.get("error_types", ())
+            _error_type(item, _weights(table, item["id"])) for item in facts.get("error_types", ())
         ),
         self_test=_self_test(facts),
         null_run=_null_run(facts),
     )
+
+
+def _weights(table: pa.Table, name: str) -> Array:
+    """(n,) the weights of a slice: none is missing, all lie in [0, 1]."""
+    weights: Array = table.column(name).to_numpy()
+    if weights.dtype.kind != "f" or not ((weights >= 0) & (weights <= 1)).all():
+        raise ValueError(f"the weights of {name} in memberships.parquet are not all numbers from 0 to 1")
+    return weights
 
 
 def read_facts(folder: Path) -> dict[str, Any]:
@@ -215,7 +228,7 @@ def read_facts(folder: Path) -> dict[str, Any]:
     try:
         is_file = path.is_file()  # a pipe would be waited for
         if is_file:
-            facts = json.loads(path.read_text())
+            facts = json.loads(path.read_text(), parse_constant=_refuse_constant)
     except OSError as error:
         raise InputError(f"`{path}` cannot be read ({error.strerror or error}); give another folder") from error
     except (ValueError, RecursionError) as error:
@@ -226,6 +239,10 @@ def read_facts(folder: Path) -> dict[str, Any]:
     if schema != SCHEMA:
         raise InputError(f"`{path}` has the schema {schema!r}; this version reads {SCHEMA!r}; run the audit again")
     return dict(facts)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"it holds {name}, which is no number")
 
 
 def _state(path: Path) -> State:
