@@ -140,8 +140,7 @@ def test_a_reader_in_between_finds_a_whole_audit(folder: Path, monkeypatch: pyte
     monkeypatch.setattr(store.atomic, "_publish", published)
     before = len(errata.load(folder))
     workflow.keep_in_folder(folder, KIDS)
-    assert len(counts) == 5
-    assert counts == [before] * 4 + [before + 1]
+    assert counts == [before] * 4 + [before + 1] * 2  # the last is that of the checksums
 
 
 def test_two_at_once_are_both_kept(audit: errata.Audit, folder: Path) -> None:

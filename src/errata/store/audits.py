@@ -87,7 +87,6 @@ def update(audit: Audit, folder: str | Path, *, report: str, changed: Iterable[s
         Keys of the slicers that are new or have more slices.
     """
     folder = Path(folder)
-    checksums.remove(folder)  # until all files are there
     with ExitStack() as stack:
 
         def beside(name: str) -> Path:
@@ -101,6 +100,7 @@ def update(audit: Audit, folder: str | Path, *, report: str, changed: Iterable[s
             beside(f"slicers/{key}.json").write_text(_slicer_text(state))
             arrays.write(beside(f"slicers/{key}.safetensors"), state.arrays)
         _write_memberships(audit, beside("memberships.parquet"))
+        checksums.remove(folder)  # until all files have their names
     with atomic_file(folder / checksums.FILE, replace=True) as partial:
         partial.write_text(checksums.as_text(folder))
 
