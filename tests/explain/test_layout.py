@@ -140,7 +140,7 @@ def test_constant_columns_change_nothing():
     assert trustworthiness(X, lay_out(_evaluation(wide)), n_neighbors=10) > 0.85
 
 
-@pytest.mark.parametrize("scale", [1e-30, 1e90])
+@pytest.mark.parametrize("scale", [1e-30, 1e36])
 def test_odd_numbers_have_places(scale):
     X = _rows(150)[0].astype(np.float64)
     assert trustworthiness(X, lay_out(_evaluation(X * scale)), n_neighbors=10) > 0.85
