@@ -112,7 +112,7 @@ def test_each_form_finds_the_planted_corner(data: Path, tmp_path: Path, run: Run
 def test_the_files_of_the_design_are_there(audit: Path) -> None:
     written = files(audit)
     keys = ["spotlight", "gmm", "confusion", "confusion-approximation", "high-loss", "high-loss-approximation"]
-    expected = {"audit.json", "memberships.parquet", "report.html"}
+    expected = {"audit.json", "checksums.json", "memberships.parquet", "report.html"}
     expected |= {f"slicers/{key}.{form}" for key in keys for form in ("json", "safetensors")}
     expected |= {f"evaluation/{name}" for name in ("evaluation.json", "rows.parquet", "representations.safetensors")}
     assert set(written) == expected
