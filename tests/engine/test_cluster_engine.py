@@ -118,17 +118,26 @@ def test_some_rows_of_a_file_travel_as_their_numbers(cluster: Cluster, X: Any, f
         assert sum(size for slot in cluster.pool.slots for size in slot.held.values()) == index.nbytes
 
 
-def test_where_a_file_is_not_seen_its_rows_are_sent(cluster: Cluster, X: Any, tmp_path: Path) -> None:
+def test_where_a_file_is_not_seen_its_rows_are_sent(cluster: Cluster, X: Any, file: Path, monkeypatch: Any) -> None:
+    mapped = np.load(file, mmap_mode="r", allow_pickle=False)
+    # What this process sees of the file is not what workers see, as if theirs were another machine's.
+    monkeypatch.setattr("errata.engine.travel.file_stamp", lambda path: (1, 1))
+    with cluster.hold(mapped) as rows:
+        assert not any(is_mapped for _, (is_mapped, _, _) in rows.each(backing))
+        assert same_bits(rows.total(moments, np.ones(16)), local_total(X))
+        assert list(cluster.each(read_sum, [0], mapped)) == [(False, float(mapped[:, 0].sum()))]
+    for slot in cluster.pool.slots:
+        assert slot.blind
+        slot.blind = False
+
+
+def test_a_deleted_file_is_read_by_who_still_has_it(cluster: Cluster, X: Any, tmp_path: Path) -> None:
     path = tmp_path / "gone.npy"
     np.save(path, X)
     mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+    path.unlink()
     with cluster.hold(mapped) as rows:
-        tasks = rows.each(backing)
-        os.utime(path, (1, 1))  # another file, as far as a worker can tell from what it was told before
-        results = [is_mapped for _, (is_mapped, _, _) in tasks]
-        path.unlink()
         assert same_bits(rows.total(moments, np.ones(16)), local_total(X))
-    assert len(results) == len(rows.parts)
 
 
 def sum_by_group(part: errata.Evaluation, weight: float) -> tuple[Any, ...]:
