@@ -479,6 +479,12 @@ def test_a_cluster_is_joined_by_its_address_and_left_as_it_was() -> None:
     assert gone == f"there is no Ray cluster at `{address}`; start one with `ray start`"
 
 
+@pytest.mark.skipif(importlib.util.find_spec("grpc") is not None, reason="Ray's client is installed")
+def test_the_client_of_ray_is_asked_for_where_it_is_needed() -> None:
+    [answer] = join("ray://127.0.0.1:10001")
+    assert answer.startswith("`ray://127.0.0.1:10001` is the address of Ray's client, which is not installed; pip")
+
+
 def test_a_cluster_of_this_process_obeys_nobody_else(cluster: Cluster) -> None:
     import ray
 

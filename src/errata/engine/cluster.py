@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from functools import reduce
+from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -150,14 +151,14 @@ class Cluster:
             workers = self.workers or _cores()
             on_their_way = 2 * AHEAD * workers * PART_BYTES  # parts, and what they give
             return _start_here(ray, workers, max(on_their_way, self.memory // STORE_SHARE))
-        try:
-            _knock(self.address)
-            ray.init(self.address, log_to_driver=False, logging_level="ERROR")
-        except ImportError as error:
+        if self.address.startswith("ray://") and find_spec("grpc") is None:
             raise MissingExtra(
                 f"`{self.address}` is the address of Ray's client, which is not installed; pip install 'ray[client]', "
                 "or use ray:HOST:PORT on a machine of the cluster"
-            ) from error
+            )
+        try:
+            _knock(self.address)
+            ray.init(self.address, log_to_driver=False, logging_level="ERROR")
         except (OSError, RuntimeError, ValueError) as error:
             if "AuthenticationError" in str(error.__cause__):
                 raise InputError(
