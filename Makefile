@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 DEMO := demo-audit
 
-.PHONY: venv demo test lint docs browser bench clean
+.PHONY: venv demo test lint docs browser bench claims clean
 
 venv: $(VENV)/.stamp-test
 
@@ -49,7 +49,14 @@ browser:
 test: lint browser
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 15
 
+# One table of ratios beside other tools, and curves over n; docs/performance.md has the last run. About 20 minutes.
+# `benchmarks/scoreboard.py --install-peers` installs those tools that the tests do not need, into .venv-peers.
 bench: $(VENV)/.stamp-test
+	$(BIN)/python benchmarks/scoreboard.py
+	$(BIN)/python benchmarks/curves.py
+
+# Every claim of speed and error rate by itself, with its bound: fails where one does not hold.
+claims: $(VENV)/.stamp-test
 	$(BIN)/python benchmarks/spotlight.py
 	$(BIN)/python benchmarks/domino.py
 	$(BIN)/python benchmarks/barlow.py

@@ -55,7 +55,7 @@ def peer(rows: MixtureRows, start: DominoMixture) -> float:
 
 def ours(rows: MixtureRows, shares: np.ndarray, variance: Variance) -> float:
     began = time.perf_counter()
-    _, values = run(rows, shares, Weights(10, 10), variance, tol=0, steps=STEPS)
+    _, values = run(rows, shares, Weights(10, 10), variance, tolerance=0, steps=STEPS)
     assert len(values) == STEPS
     return time.perf_counter() - began
 
