@@ -190,7 +190,7 @@ def directions_svc() -> list[Line]:
                 seconds, _ = cpu(lambda Z=Z[found.labels == c], y=y: directions.loop(Z, y))
                 theirs += seconds
                 counted += 1
-        note = f"theirs from {counted} classes"
+        note = f"theirs from {counted} of the classes"
         n = f"{classes:,} classes of {rows:,} x {directions.D}"
         lines.append(Line("failure directions", n, "a loop of SVC", ours, theirs * classes / counted, note))
     return lines
