@@ -90,7 +90,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
         positive = np.where(bad, 1 - labels, labels) * 0.8 + 0.1
         probs = np.stack([1 - positive, positive], axis=1)
         np.savez(folder / f"{name}.npz", embedding=X, labels=labels, probs=probs, **{"metadata:site": site})
-    words = ["audit", "rows.npz", "-o", "audit", "--method", "rules,spotlight", "--no-self-test", "--no-map"]
+    words = ["audit", "rows.npz", "-o", "audit", "--method", "rules,spotlight", "--no-self-test"]
     run("import sys\n" + COMMAND.format(words=words), folder)
     return folder
 
