@@ -24,7 +24,7 @@ import pytest
 import errata
 from errata.bench import spotcheck
 from errata.core import ErrataError, InputError, RowView
-from errata.engine import Cluster, Local, open_engine, parts_of
+from errata.engine import Cluster, Local, open_engine, parts, parts_of
 from errata.engine.workers import AHEAD
 from errata.slicers.directions import Directions
 
@@ -492,3 +492,25 @@ def test_a_cluster_of_this_process_obeys_nobody_else(cluster: Cluster) -> None:
     address = ray.get_runtime_context().gcs_address
     [refused] = join(f"ray:{address}", RAY_AUTH_MODE="disabled")
     assert refused.startswith(f"the Ray cluster at `{address}` asks for a token")
+
+
+def test_an_audit_by_workers_is_that_of_this_process(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts.parts_of, "__kwdefaults__", {"most": 1 << 16})
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(4000, 6)).astype(np.float32)
+    labels = rng.integers(0, 2, 4000)
+    wrong = rng.random(4000) < np.where(x[:, 0] > 1.2, 0.6, 0.08)
+    positive = np.where(labels ^ wrong, 0.8, 0.2) + 0.1 * rng.random(4000)
+    evaluation = errata.Evaluation(
+        labels=labels,
+        probs=positive,
+        representations={"x": x},
+        metadata={"age": x[:, 2]},
+        sources={"x": errata.Source(from_model=False)},
+    )
+    methods = ["consensus", "rules", "domino", "directions"]
+    here = errata.audit(evaluation, methods=methods, engine=Local(threads=2))
+    there = errata.audit(evaluation, methods=methods, engine=cluster)
+    assert len(here.confirmed) > 0
+    assert [slice_.verdict for slice_ in there.slices] == [slice_.verdict for slice_ in here.slices]
+    assert all(np.array_equal(a.weights, b.weights) for a, b in zip(here.slices, there.slices, strict=True))
