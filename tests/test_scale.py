@@ -12,6 +12,8 @@ import pytest
 import errata
 from errata.core import InputError, scratch
 from errata.engine import Local, parts
+from errata.hypothesis import read_slices
+from errata.inputs.media import Texts
 from errata.workflow import place
 from support.command import run
 
@@ -70,6 +72,30 @@ def test_every_row_is_placed_as_it_would_be_alone(tiny_parts: None) -> None:
     assert len(at_once) > 0
     for name, weights in at_once.items():
         assert np.allclose(weights, by_parts[name], atol=1e-9)
+
+
+def test_ones_own_slices_hold_the_same_rows_in_parts(request: pytest.FixtureRequest) -> None:
+    codes = np.array(["007"] * 4000 + ["A1"] * 2000)  # numbers, to whoever sees the first part alone
+    texts = np.where(np.arange(N) % 3 == 0, "a red cat", "a dog")
+    rows = errata.Evaluation(losses=world()["probs"][:, 0], metadata={"code": codes}, media=Texts(list(texts)))
+    own = read_slices({"by code": "code = 007", "by words": "cat"}, rows)
+    whole = own.membership(rows)
+    assert whole.sum(axis=0).tolist() == [4000, 2000]
+    request.getfixturevalue("tiny_parts")
+    assert np.array_equal(place(own, rows, Local(threads=2)), whole)
+
+
+class ByLength:
+    """A method of somebody else, who reads texts."""
+
+    def membership(self, evaluation: Any) -> Any:
+        return np.array([[len(evaluation.media.text(i)) / 10] for i in range(len(evaluation))])
+
+
+def test_a_method_of_others_has_the_texts_of_all_rows(tiny_parts: None) -> None:
+    texts = ["a" * (i % 10) for i in range(N)]
+    rows = errata.Evaluation(losses=world()["probs"][:, 0], media=Texts(texts))
+    assert place(ByLength(), rows, Local(threads=2))[:, 0].tolist() == [i % 10 / 10 for i in range(N)]
 
 
 def test_a_sample_is_searched_and_every_held_out_row_counts() -> None:

@@ -29,7 +29,7 @@ def undeclared_slices(slicer: Any, rows: Evaluation) -> list[int]:
     rows
         Held-out rows.
     """
-    if _is_ours(slicer):
+    if is_ours(slicer):
         return []
     rng = np.random.default_rng(0)
     some = rows.by_id().rows(np.sort(rng.permutation(len(rows))[:MOST_ROWS]))
@@ -46,7 +46,7 @@ def undeclared_slices(slicer: Any, rows: Evaluation) -> list[int]:
     return found
 
 
-def _is_ours(slicer: Any) -> bool:
+def is_ours(slicer: Any) -> bool:
     """Whether a method, and the one that it wraps, is of this package, whose tests hold it to what it declares."""
     inner = getattr(slicer, "slicer", slicer)
     return all(type(part).__module__.startswith("errata.") for part in (slicer, inner))

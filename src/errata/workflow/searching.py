@@ -16,7 +16,7 @@ from ..core.error_types import OutcomeSlice
 from ..engine import Engine, Local
 from ..hypothesis import OwnSlices
 from ..slicers import Approximation, Slicer, knows_outcome
-from ..slicers.undeclared import undeclared_slices
+from ..slicers.undeclared import is_ours, undeclared_slices
 
 SEARCH_ROWS = 200_000
 FEWEST_SEARCHED = 1000
@@ -162,7 +162,7 @@ def place(slicer: Any, rows: Evaluation, engine: Engine) -> Array:
         vars(bare).pop(name, None)
     weights: Array | None = None
     with engine.hold(rows) as held:
-        if len(held.parts) == 1:
+        if len(held.parts) == 1 or _needs_all_rows(slicer, rows):
             return np.asarray(slicer.membership(rows))
         for part, some in held.each(_membership, bare):
             if weights is None:
@@ -170,6 +170,11 @@ def place(slicer: Any, rows: Evaluation, engine: Engine) -> Array:
             weights[part] = some
     assert weights is not None
     return weights
+
+
+def _needs_all_rows(slicer: Any, rows: Evaluation) -> bool:
+    """Whether a part of the rows may not do: conditions type a column by all its values, and parts have no media."""
+    return isinstance(slicer, OwnSlices) or (rows.media is not None and not is_ours(slicer))
 
 
 def _membership(rows: Evaluation, slicer: Any) -> Array:
