@@ -68,6 +68,21 @@ def test_a_pattern_names_some_of_the_files(tmp_path: Path) -> None:
     assert len(read(str(folder / "part-[01].parquet"))) == N // 2
 
 
+def test_a_file_whose_name_looks_like_a_pattern_is_itself(tmp_path: Path) -> None:
+    pq.write_table(as_table(slice(0, 40)), tmp_path / "part1.parquet")
+    pq.write_table(as_table(slice(40, 100)), tmp_path / "part[1].parquet")
+    assert len(read(tmp_path / "part[1].parquet")) == 60
+
+
+@pytest.mark.parametrize("hidden", ["_delta_log", ".ipynb_checkpoints", "_temporary/0"])
+def test_hidden_folders_are_no_rows(tmp_path: Path, hidden: str) -> None:
+    (tmp_path / ".cache").mkdir()  # where a folder lies says nothing of its files
+    folder = write_parts(tmp_path / ".cache" / "rows")
+    (folder / hidden).mkdir(parents=True)
+    pq.write_table(as_table(slice(0, 40)), folder / hidden / "part-0.parquet")
+    assert len(read(folder)) == N
+
+
 def test_large_lists_lie_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scratch.empty_array, "__defaults__", (1000, "C"))
     evaluation = read(write_parts(tmp_path / "rows"), metadata=["site"])

@@ -27,12 +27,17 @@ BATCH = 1 << 16  # rows
 
 def dataset_files(path: Path) -> list[Path]:
     """The files of a folder, or those that a pattern such as `part-*.parquet` names; none where it is neither."""
-    names: Iterable[str] = ()
+    files: Iterable[Path] = ()
     if path.is_dir():
-        names = map(str, path.rglob("*"))
-    elif glob.has_magic(str(path)):
-        names = glob.glob(str(path), recursive=True)
-    return sorted(file for file in map(Path, names) if file.suffix.lower() in SUFFIXES and file.name[0] not in "._")
+        files = (file for file in path.rglob("*") if not _is_hidden(file.relative_to(path)))
+    elif glob.has_magic(str(path)) and not path.exists():  # a file may be called `part[1].parquet`
+        files = (file for file in map(Path, glob.glob(str(path), recursive=True)) if file.name[0] not in "._")
+    return sorted(file for file in files if file.suffix.lower() in SUFFIXES)
+
+
+def _is_hidden(path: Path) -> bool:
+    """Whether a program put it there for itself, as Spark, Delta and notebooks do: what they hold are no more rows."""
+    return any(part[0] in "._" for part in path.parts)
 
 
 def read_dataset(files: Sequence[Path], reading: Reading) -> Evaluation:
