@@ -267,6 +267,22 @@ def test_loaders_without_length_give_the_same():
         assert np.allclose(hidden, expected.representations["penultimate"], atol=1e-6)
 
 
+class Elsewhere:
+    """An engine that is not this process's own, as far as anybody can tell."""
+
+    def each(self, function, items, *shared):
+        return (function(item, *shared) for item in items)
+
+
+def test_a_stream_is_read_here_and_its_batches_are_sent():
+    model = net(3)
+    expected = collected(model, pairs(THREE))
+    for loader in (DataLoader(Stream(), batch_size=5), DataLoader(TensorDataset(X, THREE), batch_size=5)):
+        ev = collected(model, loader, engine=Elsewhere())
+        assert len(ev) == N
+        assert np.allclose(ev.losses, expected.losses, atol=1e-6)
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_memory_map(tmp_path, known):
     model, path = net(3), tmp_path / "rows.npy"

@@ -211,10 +211,14 @@ def _outputs_of_all(
 
 def _batches_elsewhere(loader: Any) -> tuple[Iterable[Any], Callable[[Any], Any] | None]:
     """What is sent of each batch, and how it is read: its row numbers, where a dataset has them; else the batch."""
+    from torch.utils.data import IterableDataset
+
     sampler = getattr(loader, "batch_sampler", None)
-    if sampler is None or not hasattr(getattr(loader, "dataset", None), "__getitem__"):
+    dataset = getattr(loader, "dataset", None)
+    # A stream has `__getitem__` too, which only raises, and a sampler that never ends.
+    if sampler is None or isinstance(dataset, IterableDataset) or not hasattr(dataset, "__getitem__"):
         return loader, None
-    return list(sampler), partial(_read_rows, loader.dataset, loader.collate_fn)
+    return list(sampler), partial(_read_rows, dataset, loader.collate_fn)
 
 
 def _read_rows(dataset: Any, collate: Callable[[list[Any]], Any], index: Sequence[int]) -> Any:
