@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -23,15 +23,37 @@ FLAT = 1e-10  # share of the largest variance below which a direction is roundin
 DIGITS = 9  # of a weight: the last bits of a product depend on which rows stand in one block; sets must not
 
 
-@contextmanager
-def unconverged() -> Iterator[None]:
+class _Unconverged:
+    """One filter of warnings for all threads: each with its own would put back what another one has set."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._fits = 0  # at work
+        self._filter = ExitStack()
+
+    def __enter__(self) -> None:
+        from sklearn.exceptions import ConvergenceWarning
+
+        with self._lock:
+            if not self._fits:
+                self._filter.enter_context(warnings.catch_warnings())
+                warnings.simplefilter("ignore", ConvergenceWarning)
+            self._fits += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._fits -= 1
+            if not self._fits:
+                self._filter.close()
+
+
+_unconverged = _Unconverged()
+
+
+def unconverged() -> AbstractContextManager[None]:
     """Fits that need not converge: a cluster that still drifts is a cluster, and fewer distinct rows than clusters
     do no harm."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield
+    return _unconverged
 
 
 def principal_components(X: Array, axes: int, seed: int, solver: Literal["auto", "randomized"] = "auto") -> PCA:
