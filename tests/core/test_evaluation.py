@@ -327,6 +327,7 @@ REFUSED = {
     "nothing": ({}, "needs losses, or labels with probs"),
     "a single value": ({"losses": 3.0}, "`losses`.*single value"),
     "no rows": ({"losses": []}, "`losses` has no rows"),
+    "no ids": ({"losses": [1.0], "ids": np.array([], dtype="<U5")}, "`ids` has 0 rows"),
     "lengths": ({"losses": [1.0, 2.0], "labels": [1]}, "`labels` has 1 rows where the evaluation has 2"),
     "length of probs": ({"labels": [0, 1], "losses": [1, 2], "probs": PROBS}, "`probs` has 4 rows.* 2"),
     "length of ids": ({"losses": [1.0, 2.0], "ids": [1]}, "`ids` has 1 rows"),

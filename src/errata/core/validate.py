@@ -59,7 +59,7 @@ def _decoded(name: str, array: Array) -> Array:
 
 def _check_unicode(name: str, array: Array) -> None:
     """No half of a character: it could be neither hashed nor written."""
-    if not array.dtype.itemsize:
+    if not array.nbytes:
         return
     codes = np.ascontiguousarray(array).view(np.uint32).reshape(len(array.reshape(-1)), -1)
     halves = ((codes >= 0xD800) & (codes <= 0xDFFF)).any(axis=1)
