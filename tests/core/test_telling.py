@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -137,3 +138,20 @@ def test_an_audit_says_so() -> None:
     notes = errata.audit(leaking, methods=["gmm"]).settings["notes"]
     assert [note for note in notes if "Representation `x` tells the label of more than 99" in note]
     assert not [note for note in errata.audit(rows, methods=["gmm"]).settings["notes"] if "Representation" in note]
+
+
+def test_answers_in_words_are_as_many_classes_as_rows_and_take_no_memory_for_each() -> None:
+    rng = np.random.default_rng(0)
+    labels = np.array([f"answer {i}" for i in range(N)])
+    labels[: N // 2] = "none"
+    wrong = rng.random(N) < 0.3
+    predictions = np.where(wrong, np.where(labels == "none", "some", "none"), labels)
+    columns = {"honest": rng.normal(size=(N, 4)), "leak": np.column_stack([rng.normal(size=(N, 3)), wrong])}
+    rows = Evaluation(labels=labels, predictions=predictions, representations=columns)
+    tracemalloc.start()
+    area = {name: read_outcome(rows, name, np.ones(N, dtype=bool)).area for name in columns}
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert area["leak"] == 1
+    assert area["honest"] < 0.6
+    assert peak < 10e6

@@ -24,6 +24,7 @@ MISTAKES_TOLD = 0.75  # the same of rows where the model is wrong, whose label i
 LEVEL = 0.05  # of those bounds, over all readers
 MOST_ROWS = 5000
 MOST_COLUMNS = 512  # of a regression
+MOST_CLASSES = 1000  # of more, such as answers in words, a reader would see few rows each and take minutes
 FEWEST_ERRORS = 20  # and rows that are none, in each half
 FEWEST_IN_STRATUM = 50
 STRATA = 10  # of confidence, in each predicted class
@@ -121,7 +122,7 @@ class _Cases:
 
     X: Array  # (n, d)
     bad: Array  # (n,) bool
-    labels: Array | None  # (n,) codes of k classes
+    labels: Array | None  # (n,) codes of k classes; None where there are none, or too many
     predictions: Array | None  # (n,) codes of the same classes
     known: Array  # (n, k) or (n, 2k) what the model says: the class that it predicts, and its probabilities
     strata: Array  # (n,) of prediction and confidence
@@ -143,11 +144,14 @@ def _cases(rows: Evaluation, X: Array) -> _Cases | None:
     classes, codes = np.unique(np.concatenate([rows.labels, rows.predictions]), return_inverse=True)
     labels = codes[: len(bad)]
     predictions = codes[len(bad) :]
-    known = np.eye(len(classes))[predictions]
     strata = predictions
     if rows.probs is not None:
-        known = np.concatenate([known, np.asarray(rows.probs, dtype=np.float64)], axis=1)
         strata = _strata(predictions, np.asarray(rows.probs).max(axis=1))
+    if max(len(classes), 0 if rows.probs is None else rows.probs.shape[1]) > MOST_CLASSES:
+        return _Cases(X, bad, None, None, np.zeros((len(bad), 0)), strata)
+    known = np.eye(len(classes))[predictions]
+    if rows.probs is not None:
+        known = np.concatenate([known, np.asarray(rows.probs, dtype=np.float64)], axis=1)
     return _Cases(X, bad, labels, predictions, known, strata)
 
 
