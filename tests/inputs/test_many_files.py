@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
+import safetensors.numpy
 
 from errata.core import InputError, scratch
 from errata.inputs import datasets, read
@@ -156,3 +157,20 @@ def test_a_damaged_array_in_a_folder_is_named(tmp_path: Path) -> None:
     (folder / "labels.npy").write_bytes(b"junk")
     with pytest.raises(InputError, match=r"labels\.npy"):
         read(folder, metadata=["site"])
+
+
+def test_a_safetensors_file_stays_on_disk(tmp_path: Path) -> None:
+    numbers = {name: values for name, values in columns().items() if values.dtype.kind != "U"}
+    safetensors.numpy.save_file(numbers, tmp_path / "rows.safetensors")
+    evaluation = read(tmp_path / "rows.safetensors")
+    assert np.array_equal(evaluation.labels, numbers["labels"])
+    assert np.array_equal(evaluation.representations["embedding"], numbers["embedding"])
+    assert np.array_equal(evaluation.metadata["age"], numbers["metadata:age"])
+    X = evaluation.representations["embedding"]
+    assert isinstance(X.base if not isinstance(X, np.memmap) else X, np.memmap)
+
+
+def test_a_damaged_safetensors_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "x.safetensors").write_bytes(b"\x08" + bytes(7) + b'{"a": 1}')
+    with pytest.raises(InputError, match=r"x\.safetensors` is damaged"):
+        read(tmp_path / "x.safetensors")

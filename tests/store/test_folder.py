@@ -26,11 +26,12 @@ import safetensors.numpy
 import errata
 from errata import Audit, Evaluation, Source, store
 from errata.core import InputError, Origin
+from errata.core import tensor_files as arrays
 from errata.core.blocks import RowView
 from errata.explain import restore_explanation
 from errata.inputs import ImageArrays, Texts
 from errata.slicers import restore
-from errata.store import arrays, atomic, checksums, evaluations
+from errata.store import atomic, checksums, evaluations
 
 N, D = 240, 4
 METHODS = ("spotlight", "gmm", "confusion", "high-loss")
@@ -332,8 +333,8 @@ DEATHS = {
     "before the first file": ("errata.store.audits.json", "dumps", 0),
     "at the memberships": ("errata.store.evaluations", "write_rows", 0),
     "at the rows": ("errata.store.evaluations", "write_rows", 1),
-    "at the first slicer": ("errata.store.arrays", "write", 0),
-    "at the representations": ("errata.store.arrays", "write", 1),
+    "at the first slicer": ("errata.core.tensor_files", "write", 0),
+    "at the representations": ("errata.core.tensor_files", "write", 1),
     "at the report": ("pathlib.Path", "write_text", 3),
     "at the checksums": ("errata.store.checksums", "as_text", 0),
     "before it is on disk": ("os", "fsync", 2),
@@ -345,7 +346,8 @@ KILLER = """
 import importlib, json, os, pathlib, signal, sys, time
 import errata
 from errata import store
-from errata.store import arrays, atomic, evaluations
+from errata.core import tensor_files as arrays
+from errata.store import atomic, evaluations
 
 atomic.ABANDONED = -1  # what one death left, the next writer cleans at once
 source, target = sys.argv[1], pathlib.Path(sys.argv[2])

@@ -28,7 +28,9 @@ Memory = Annotated[
 
 
 def audit(
-    source: Annotated[Path, typer.Argument(metavar="INPUT", help="A .npz, .parquet, .csv or .json file, or a log.")],
+    source: Annotated[
+        Path, typer.Argument(metavar="INPUT", help="A .npz, .parquet, .csv or .json file, a log, or a folder of files.")
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="The folder to write; must not exist.")],
     method: Annotated[
         Names,

@@ -257,7 +257,7 @@ def classes_in_range(name: str, labels: Array, k: int) -> None:
         row = int(np.flatnonzero(bad)[0])
         raise InputError(
             f"`{name}` must name a class from 0 to {k - 1} (`probs` has {k} columns); "
-            f"got {labels[row]} at row {row}; number the classes from 0 or add the missing columns"
+            f"got {int(labels[row])} at row {row}; number the classes from 0 or add the missing columns"
         )
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ..core import InputError, State
-from ..store import arrays, atomic_file, atomic_folder, check_output
+from ..core import tensor_files as arrays
+from ..store import atomic_file, atomic_folder, check_output
 
 ABOUT = "defuse.json"
 SCHEMA = "errata.defuse/2"

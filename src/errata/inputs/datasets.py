@@ -7,6 +7,7 @@ that: they are unpacked into one array, which lies in a temporary file where it 
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,9 @@ BATCH = 1 << 16  # rows
 def dataset_files(path: Path) -> list[Path]:
     """The files of a folder, or those that a pattern such as `part-*.parquet` names; none where it is neither."""
     files: Iterable[Path] = ()
-    if path.is_dir():
+    if os.path.isdir(path):
         files = (file for file in path.rglob("*") if not _is_hidden(file.relative_to(path)))
-    elif glob.has_magic(str(path)) and not path.exists():  # a file may be called `part[1].parquet`
+    elif glob.has_magic(str(path)) and not os.path.exists(path):  # a file may be called `part[1].parquet`
         files = (file for file in map(Path, glob.glob(str(path), recursive=True)) if file.name[0] not in "._")
     return sorted(file for file in files if file.suffix.lower() in SUFFIXES)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -26,7 +27,7 @@ from . import (
     torch_model,
     xgboost_booster,
 )
-from .array_folder import array_files, read_arrays
+from .array_folder import SAFETENSORS, array_files, read_arrays
 from .class_order import warn_of_order
 from .datasets import dataset_files, read_dataset
 from .files import check_file
@@ -37,6 +38,7 @@ FORMATS: dict[str, InputFormat] = {
     format_.name: format_
     for format_ in (
         npz.FORMAT,
+        SAFETENSORS,
         parquet.FORMAT,
         csv.FORMAT,
         json_files.JSON,
@@ -86,7 +88,7 @@ def read(
     any other name.
     """
     path = Path(path)
-    folder = path if path.is_dir() else path.parent
+    folder = path if os.path.isdir(path) else path.parent  # which, unlike pathlib, takes names that are too long
     reading = Reading.of(metadata, foreign, folder, f"`{path.name}`", task)
     many = _read_many(path, reading)
     if many is not None:
@@ -98,7 +100,7 @@ def read(
 
 def _read_many(path: Path, reading: Reading) -> Evaluation | None:
     """What a folder or a pattern of files holds; None where it is neither, or holds nothing that is known."""
-    if (path / "audit.json").is_file():
+    if os.path.isfile(path / "audit.json"):
         raise InputError(f"`{path}` is a saved audit; give the rows that it was made of, or new ones")
     samples = json_files.samples_in(path)
     if samples:

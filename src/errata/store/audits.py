@@ -27,8 +27,9 @@ from ..core import (
     Slice,
     State,
 )
+from ..core import tensor_files as arrays
 from ..core.audit import SCHEMA, Mistake
-from . import arrays, checksums, evaluations
+from . import checksums, evaluations
 from .atomic import atomic_file, atomic_folder, check_output
 
 RestoreExplanation = Callable[[Mapping[str, Any]], Explanation]

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..core import Array, Evaluation, InputError, Media, Origin, Source
+from ..core import tensor_files as arrays
 from ..core.validate import DATE_UNITS
-from . import arrays
 
 DISPLAY_PX = 256
 ROWS_A_GROUP = 1 << 20  # of a parquet file: what is in memory at one time

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Array, Matrix
-from ..core.blocks import blocks
+from .blocks import Array, Matrix, blocks
 
 _NAMES = {
     "float64": "F64",
