@@ -145,9 +145,11 @@ def _cases(rows: Evaluation, X: Array) -> _Cases | None:
     labels = codes[: len(bad)]
     predictions = codes[len(bad) :]
     strata = predictions
+    many = len(classes) > MOST_CLASSES
     if rows.probs is not None:
         strata = _strata(predictions, np.asarray(rows.probs).max(axis=1))
-    if max(len(classes), 0 if rows.probs is None else rows.probs.shape[1]) > MOST_CLASSES:
+        many = many or rows.probs.shape[1] > MOST_CLASSES
+    if many:
         return _Cases(X, bad, None, None, np.zeros((len(bad), 0)), strata)
     known = np.eye(len(classes))[predictions]
     if rows.probs is not None:
