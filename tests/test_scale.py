@@ -116,6 +116,12 @@ def test_all_rows_are_searched_where_they_are_few() -> None:
     assert not any("drawn" in note for note in audit.settings["notes"])
 
 
+def test_a_sample_of_a_metric_is_one_of_its_own_rows() -> None:
+    audit = errata.audit(as_evaluation(world()), methods=["rules"], metric="fnr", search_rows=2000)
+    assert 1000 < audit.discover.sum() < 2000  # those of the positive class, which are all looked at
+    assert not any("drawn" in note for note in audit.settings["notes"])
+
+
 def test_a_sample_that_finds_nothing_is_refused() -> None:
     with pytest.raises(InputError, match="at least 1,000; got 10"):
         errata.audit(as_evaluation(world()), search_rows=10)

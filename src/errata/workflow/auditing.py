@@ -148,12 +148,12 @@ def audit(
     evaluation, discover, grouping = _split(evaluation, groups, settings.share)
     softness = _softness(evaluation, built)
     evaluation, ownership = settle_sources(evaluation, discover)
-    said = [*input_notes(evaluation, built, texts), *drawn_note(discover, search_rows)]
-    said += outcome_notes(evaluation, discover)
+    said = [*input_notes(evaluation, built, texts), *outcome_notes(evaluation, discover)]
     sought = seek(evaluation, discover, metric, positive, train=train, slices=slices)
     evaluation = sought.evaluation
     discover = sought.discover
     train = sought.train
+    said += drawn_note(discover, search_rows)
     alone = Effort(Local(threads=1), search_rows)  # repeats run side by side
     repeat = RepeatedSearch(evaluation, discover, dict(built), settings, crossfit, train, seed, alone)
     if reads_influence(built):
