@@ -71,6 +71,24 @@ def test_the_others_are_judged_anew_as_in_an_audit_of_the_larger_family(audit: e
     assert high < now_high
 
 
+def test_it_takes_no_name_of_another_slice() -> None:
+    rng = np.random.default_rng(0)
+    site = rng.choice(["north", "south", "east", "west"], 2500)
+    near = (site == "north") & (rng.random(2500) < 0.8)
+    x = rng.normal(size=(2500, 3)) + 8 * near[:, None]
+    labels = rng.integers(0, 2, 2500)
+    predictions = labels ^ (rng.random(2500) < np.where(near, 0.6, 0.1))
+    evaluation = errata.Evaluation(
+        labels=labels, predictions=predictions, representations={"x": x}, metadata={"site": site}
+    )
+    audit = errata.audit(evaluation, methods=["gmm"], options={"gmm": {"components": 2}})
+    assert [slice_.name for slice_ in audit] == ["site = north"], "most of them, but not all"
+    kept = workflow.keep(audit, "site = north")
+    names = {slice_.id: slice_.name for slice_ in kept}
+    assert names == {"s1": "site = north", "s2": "site = north, your own slice"}
+    assert kept["s2"].explanation(errata.explain.names.Name).text == names["s2"]
+
+
 def test_all_hypotheses_count_and_each_once(audit: errata.Audit) -> None:
     tested = audit.settings["tested"]
     first = workflow.keep(audit, KIDS, hypotheses=5)

@@ -28,7 +28,7 @@ from .kinds import AuditExplanation, SliceExplanation
 from .map import RowMap, draw_map
 from .metadata import Metadata
 from .metrics import SliceMetrics
-from .names import Name, with_unique_names
+from .names import Name, named_beside, with_unique_names
 from .near import Near
 from .path import TreePath
 from .relabel import Relabel, relabel_candidates
@@ -135,8 +135,8 @@ def explain_added(audit: Audit, added: Slice, *, seed: int = 0, clusters: Array 
     kinds = registry().values()
     alone = Context(replace(audit, slices=(added,)), seed, clusters)
     view = _explain_slice(view_of(alone.audit, added, alone.tasks), alone, kinds)
-    slices = with_unique_names([_explained(view)], [view], alone)
-    whole = replace(audit, slices=(*audit.slices, *slices))
+    (named,) = with_unique_names([_explained(view)], [view], alone)
+    whole = replace(audit, slices=(*audit.slices, named_beside(named, audit.slices)))
     return _explain_whole(whole, Context(whole, seed, clusters), kinds)
 
 

@@ -37,6 +37,7 @@ WEAK_PRECISE = 2 / 3  # of what it fits: a name that fits so much else is weak
 SIDE = 0.025  # of the interval that says whether a description predicts errors
 SCOPE_NOUNS = {"label": "label", "prediction": "predicted"}
 NONE = "no short description"
+YOUR_OWN = "your own slice"
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,18 @@ def with_unique_names(slices: Sequence[Slice], views: Sequence[SliceView], conte
         others = [explanation for explanation in slice_.explanations if not isinstance(explanation, Name)]
         named.append(replace(slice_, name=name.text, explanations=(*others, name)))
     return tuple(named)
+
+
+def named_beside(slice_: Slice, others: Sequence[Slice]) -> Slice:
+    """A slice of the user's own that joins others, which keep their names; where one has its name it says whose it is."""
+    if all((other.task, other.name) != (slice_.task, slice_.name) for other in others):
+        return slice_
+    name = f"{slice_.name}, {YOUR_OWN}"
+    explanations = [
+        replace(explanation, text=name) if isinstance(explanation, Name) else explanation
+        for explanation in slice_.explanations
+    ]
+    return replace(slice_, name=name, explanations=tuple(explanations))
 
 
 def _next_name(view: SliceView, context: Context, taken: set[tuple[str, str]]) -> Name:
