@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
 import errata
@@ -31,16 +33,16 @@ def folder(audit: errata.Audit, tmp_path: Path) -> Path:
 @pytest.fixture
 def ask(folder: Path) -> Iterator[Any]:
     with AuditSite().open_app(folder, None, [], hosts=("127.0.0.1",), token=None) as app:
+        yield partial(ask_app, app)
 
-        def ask(method: str, path: str, **given: Any) -> httpx.Response:
-            async def go() -> httpx.Response:
-                way = httpx.ASGITransport(app=app, raise_app_exceptions=False)
-                async with httpx.AsyncClient(transport=way, base_url="http://127.0.0.1") as client:
-                    return await client.request(method, path, **given)
 
-            return asyncio.run(go())
+def ask_app(app: Any, method: str, path: str, **given: Any) -> httpx.Response:
+    async def go() -> httpx.Response:
+        way = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=way, base_url="http://127.0.0.1") as client:
+            return await client.request(method, path, **given)
 
-        yield ask
+    return asyncio.run(go())
 
 
 def guess(ask: Any, text: str) -> Any:
@@ -80,6 +82,20 @@ def test_what_does_not_hold_is_refused_and_nothing_changes(ask: Any, folder: Pat
     assert "Only what is confirmed can be kept" in sentence(refused)
     assert "Unknown column" in sentence(ask("POST", "/api/slices", json={"text": "lite = day"}))
     assert (folder / "audit.json").read_bytes() == before
+
+
+def test_a_multi_label_audit_says_where_a_slice_of_one_label_is_kept(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, (400, 2))
+    site = rng.choice(["a", "b"], 400)
+    predictions = labels ^ (rng.random((400, 2)) < np.where(site == "a", 0.5, 0.1)[:, None])
+    evaluation = errata.Evaluation(labels=labels, predictions=predictions, metadata={"site": site}, task="multilabel")
+    audit = errata.audit(evaluation, methods=["rules"])
+    folder = errata.save(audit, tmp_path / "audit")
+    with AuditSite().open_app(folder, None, [], hosts=("127.0.0.1",), token=None) as app:
+        refused = ask_app(app, "POST", "/api/slices", json={"text": "site = a"})
+    assert refused.status_code == 422
+    assert "--task LABEL --keep" in sentence(refused)
 
 
 def test_an_audit_without_a_folder_offers_nothing(audit: errata.Audit, tmp_path: Path) -> None:

@@ -88,6 +88,7 @@ def test_a_model_that_is_no_worse() -> None:
     page = page_of(comparison)
     assert "Gate passes" in page
     assert "None was confirmed" in page
+    assert "show a rise beyond chance" in page, "that none got worse is more than a test can say"
 
 
 def test_the_page_is_complete_and_runs_nothing(comparison: errata.Comparison) -> None:

@@ -118,6 +118,9 @@ def add_keeping(app: FastAPI, served: ServedAudit, tester: HypothesisTester) -> 
         parsed = hypothesis.parse(text, served.audit.evaluation)
         if served.keep is None:
             raise HTTPException(409, "This audit was not opened from a folder; nothing can be added to it.")
+        if served.audit.evaluation.task == "multilabel":
+            cure = "“errata test DIR HYPOTHESIS --task LABEL --keep”"
+            raise HTTPException(422, f"With several labels a row, a slice belongs to one of them: {cure} keeps it.")
         if not _can_keep(served, parsed):
             raise HTTPException(422, "Words that an encoder finds are no rule to keep; write a condition.")
         number = len(served.records.hypothesis_texts() | {parsed.text})

@@ -109,7 +109,7 @@ def with_unique_names(slices: Sequence[Slice], views: Sequence[SliceView], conte
 
 
 def named_beside(slice_: Slice, others: Sequence[Slice]) -> Slice:
-    """A slice of the user's own that joins others, which keep their names; where one has its name it says whose it is."""
+    """A slice of the user's own that joins others; where one of them has its name already, it says whose it is."""
     if all((other.task, other.name) != (slice_.task, slice_.name) for other in others):
         return slice_
     name = f"{slice_.name}, {YOUR_OWN}"

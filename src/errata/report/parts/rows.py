@@ -75,7 +75,7 @@ def neighbour_groups(view: View, slice_: Slice) -> dict[str, Any] | None:
         rows.append(right)
     note = _near_note(near) if rows else ""
     group = _group("Wrong beside right, same label", note, rows, wide=True)
-    group["empty"] = "No row outside the slice that has the label of a wrong member is right."
+    group["empty"] = "No such pair was found: a wrong member, and outside the slice a right row of its label."
     return {"groups": [group], "folded": []}
 
 
@@ -83,7 +83,8 @@ def _near_note(near: Near) -> str:
     """What stands beside wrong members, and how near it is."""
     if near.rows[0].beside is None:
         return "near rows outside the slice that are right, of any label"
-    how_many = numbers.counted(near.total, "such row") if near.total else "none"
+    # Of many rows a sample is looked at, so there may be more.
+    how_many = f"at least {numbers.counted(near.total, 'such row')}" if near.total else "none that was seen is"
     return (
         "a wrong member, then the nearest right row of its label outside the slice; "
         f"{how_many} as near as members are to each other"
