@@ -103,8 +103,7 @@ def with_unique_names(slices: Sequence[Slice], views: Sequence[SliceView], conte
         if (slice_.task, name.text) in taken and name.source != "given":
             name = _next_name(view, context, taken)
         taken.add((slice_.task, name.text))
-        others = [explanation for explanation in slice_.explanations if not isinstance(explanation, Name)]
-        named.append(replace(slice_, name=name.text, explanations=(*others, name)))
+        named.append(_with_name(slice_, name))
     return tuple(named)
 
 
@@ -112,12 +111,14 @@ def named_beside(slice_: Slice, others: Sequence[Slice]) -> Slice:
     """A slice of the user's own that joins others; where one of them has its name already, it says whose it is."""
     if all((other.task, other.name) != (slice_.task, slice_.name) for other in others):
         return slice_
-    name = f"{slice_.name}, {YOUR_OWN}"
-    explanations = [
-        replace(explanation, text=name) if isinstance(explanation, Name) else explanation
-        for explanation in slice_.explanations
-    ]
-    return replace(slice_, name=name, explanations=tuple(explanations))
+    name = slice_.explanation(Name)
+    assert name is not None
+    return _with_name(slice_, replace(name, text=f"{slice_.name}, {YOUR_OWN}"))
+
+
+def _with_name(slice_: Slice, name: Name) -> Slice:
+    others = [explanation for explanation in slice_.explanations if not isinstance(explanation, Name)]
+    return replace(slice_, name=name.text, explanations=(*others, name))
 
 
 def _next_name(view: SliceView, context: Context, taken: set[tuple[str, str]]) -> Name:
