@@ -174,3 +174,20 @@ def test_a_damaged_safetensors_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.safetensors").write_bytes(b"\x08" + bytes(7) + b'{"a": 1}')
     with pytest.raises(InputError, match=r"x\.safetensors` is damaged"):
         read(tmp_path / "x.safetensors")
+
+
+def test_files_with_other_columns_are_refused(tmp_path: Path) -> None:
+    folder = write_parts(tmp_path / "rows")
+    table = as_table(slice(0, 10))
+    pq.write_table(table.append_column("losses", [[7.0] * 10]), folder / "part-4.parquet")
+    with pytest.raises(InputError, match=r"`part-4\.parquet` and the first have not both a column `losses`"):
+        read(folder)
+
+
+def test_a_folder_for_each_value_is_a_column(tmp_path: Path) -> None:
+    for site in ("north", "south"):
+        folder = tmp_path / "rows" / f"hospital={site}"
+        folder.mkdir(parents=True)
+        pq.write_table(as_table(slice(0, 100)).drop_columns(["site"]), folder / "a.parquet")
+    evaluation = read(tmp_path / "rows", metadata="all")
+    assert evaluation.metadata["hospital"].tolist() == ["north"] * 100 + ["south"] * 100

@@ -49,10 +49,30 @@ def read_dataset(files: Sequence[Path], reading: Reading) -> Evaluation:
     if len(kinds) > 1:
         raise InputError(f"{reading.where} has parquet files beside arrow files; keep one kind")
     try:
-        dataset = open_dataset([str(file) for file in files], format=kinds.pop())
+        dataset = open_dataset(
+            [str(file) for file in files],
+            format=kinds.pop(),
+            partitioning="hive",  # folders such as `site=north` are a column
+            partition_base_dir=str(reading.folder),
+        )
+        _check_alike(dataset, reading)
         return from_dataset(dataset, reading)
     except (pa.ArrowException, OSError) as error:
         raise damaged(files[0].parent, error) from error
+
+
+def _check_alike(dataset: Any, reading: Reading) -> None:
+    """A column that only some files have would be left out, or be missing in the rows of others."""
+    first: frozenset[str] | None = None
+    for fragment in dataset.get_fragments():
+        names = frozenset(fragment.physical_schema.names)
+        first = first or names
+        other = sorted(names ^ first)
+        if other:
+            raise InputError(
+                f"the files of {reading.where} differ: `{Path(fragment.path).name}` and the first have not both "
+                f"a column `{other[0]}`; give all files the same columns"
+            )
 
 
 def from_dataset(dataset: Any, reading: Reading) -> Evaluation:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..core import (
@@ -200,7 +201,7 @@ def _load(
     return Audit(
         slices=tuple(_slice(item, _weights(table, item["id"]), restore_explanation) for item in facts["slices"]),
         evaluation=evaluation,
-        discover=np.array(table.column("split").to_pylist()) == "discover",
+        discover=pc.equal(table.column("split"), "discover").to_numpy(),
         overall=_overall(facts),
         settings=facts["settings"],
         silence=facts["silence"],
