@@ -33,7 +33,7 @@ def rows(**changes):
 
 def look(evaluation=None, settings=None, train=None, slices=None, **changes):
     search = {"methods": ["gmm"], "options": {"gmm": {"components": 5}}, "seed": 0, "within": "auto", "crossfit": False}
-    search |= {"metric": "error", "positive": None, "groups": "auto"}
+    search |= {"metric": "error", "positive": None, "groups": "auto", "search_rows": 200_000}
     return audit_look(evaluation or rows(), settings or Settings(), {**search, **changes}, train=train, slices=slices)
 
 

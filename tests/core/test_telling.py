@@ -155,3 +155,17 @@ def test_answers_in_words_are_as_many_classes_as_rows_and_take_no_memory_for_eac
     assert area["leak"] == 1
     assert area["honest"] < 0.6
     assert peak < 10e6
+
+
+@pytest.mark.parametrize("rare", [0.0, 0.002])
+def test_a_label_that_nearly_all_rows_have_is_told_by_nobody(rare: float) -> None:
+    """An audit of the positives, or of a rare disease: naming the common label is right nearly always."""
+    rng = np.random.default_rng(0)
+    labels = (rng.random(6000) < rare).astype(int)
+    wrong = rng.random(6000) < 0.1
+    rows = Evaluation(
+        labels=labels,
+        predictions=np.where(wrong, 1 - labels, labels),
+        representations={"x": rng.normal(size=(6000, 8))},
+    )
+    assert outcome_notes(rows, np.arange(6000) % 2 == 0) == []

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -70,11 +71,18 @@ def test_one_that_is_named_is_refused(name: str, tmp_path: Path) -> None:
         store.earlier_looks(PRINT, [tmp_path / "named"], tmp_path / "new")
 
 
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A folder that others may read, and so may all above it: not those of pytest."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_folders_of_other_users_are_no_look(tmp_path: Path) -> None:
+def test_folders_of_other_users_are_no_look(shared: Path) -> None:
     """As in a shared temporary folder, where nobody may look into the folders of others."""
-    for parent in (tmp_path, *tmp_path.parents[:2]):
-        parent.chmod(0o755)
+    tmp_path = shared
     _audit(tmp_path / "readable", settings={"look": "a", "run": 1})
     _audit(tmp_path / "secret", settings={"look": "b", "run": 2})
     _audit(tmp_path / "secret file", settings={"look": "c", "run": 3})

@@ -197,6 +197,9 @@ def _known_labels(cases: _Cases, half: Array, rng: np.random.Generator) -> float
     right = max(found, key=lambda correct: int(correct.sum()))
     if _lower_bound(right[cases.bad], len(readers)) <= MISTAKES_TOLD:  # of other rows, the prediction tells the label
         return 0.0
+    rare = cases.labels != np.bincount(cases.labels).argmax()  # the commonest label is told by naming it always
+    if _lower_bound(right[rare], len(readers)) <= MISTAKES_TOLD:
+        return 0.0
     return _lower_bound(right, len(readers))
 
 
