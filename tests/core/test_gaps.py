@@ -244,3 +244,9 @@ def test_the_wilson_interval_is_the_usual_one(errors, n):
 
 def test_the_wilson_interval_of_nothing_is_everything():
     assert gaps.wilson(0, 0) == (0.0, 1.0)
+
+
+def test_the_interval_of_no_errors_starts_at_zero_and_of_errors_alone_ends_at_one():
+    for n in range(1, 3000):
+        assert gaps.wilson(0, n)[0] == 0
+        assert gaps.wilson(n, n)[1] == 1

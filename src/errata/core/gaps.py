@@ -197,4 +197,6 @@ def wilson(errors: float, n: float, z: float = 1.959963984540054) -> tuple[float
     shrink = 1 + z * z / n
     centre = (rate + z * z / (2 * n)) / shrink
     half = z / shrink * np.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
-    return max(0.0, float(centre - half)), min(1.0, float(centre + half))
+    low = max(0.0, float(centre - half)) if errors > 0 else 0.0  # exactly, not 2e-19
+    high = min(1.0, float(centre + half)) if errors < n else 1.0
+    return low, high
