@@ -137,7 +137,7 @@ BAD = [
     (["x.npz", "--target", "ill", "--attribute", "twon"], "did you mean `town`"),
     (["y.npz", "--target", "ill", "--attribute", "town"], "the file `y.npz` does not exist"),
     (["y.csv", "--target", "ill", "--attribute", "town"], "the file `y.csv` does not exist"),
-    (["x.txt", "--target", "ill", "--attribute", "town"], "must end in .npz, .parquet, .csv"),
+    (["x.txt", "--target", "ill", "--attribute", "town"], "must end in .npz, .safetensors, .parquet, .csv"),
     (["scenes", "--target", "ill"], "`--target` and `--attribute` are for a file"),
     (["scenes", "--positive", "vehicle"], "`--positive` is for cifar10"),
     (["cifar10", "--positive", "vehicles"], "did you mean `vehicle`"),

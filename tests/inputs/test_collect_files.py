@@ -113,7 +113,7 @@ def test_files_that_are_not_there_or_of_another_kind(tmp_path):
     with pytest.raises(InputError, match=r"empty\.csv` is empty"):
         read(tmp_path / "empty.csv")
     (tmp_path / "x.txt").write_text("{}")
-    with pytest.raises(InputError, match=r"must end in \.npz, \.parquet, \.csv, .*; got `\.txt`"):
+    with pytest.raises(InputError, match=r"must end in \.npz, \.safetensors, \.parquet, \.csv, .*; got `\.txt`"):
         read(tmp_path / "x.txt")
     (tmp_path / "x.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(InputError, match="damaged"):

@@ -107,7 +107,7 @@ def test_an_adapter_from_outside_is_collected_and_audited():
 
 def test_errors_name_every_format(tmp_path):
     (tmp_path / "rows.txt").write_text("x")
-    suffixes = ".jsonl, .ndjson, .npz, .parquet, .csv, .json, .eval"
+    suffixes = ".jsonl, .ndjson, .npz, .safetensors, .parquet, .csv, .json, .eval"
     with pytest.raises(InputError, match=f"must end in {suffixes}; got `.txt`"):
         read(tmp_path / "rows.txt")
     with pytest.raises(InputError) as caught:
@@ -135,7 +135,7 @@ def test_outside_formats_are_asked_first_and_ours_keep_their_names(monkeypatch):
 
 
 def test_every_format_has_the_name_it_is_registered_under():
-    files = ["npz", "parquet", "csv", "json", "jsonl", "inspect"]
+    files = ["npz", "safetensors", "parquet", "csv", "json", "jsonl", "inspect"]
     models = ["onnx", "pipeline", "lightgbm", "xgboost", "sklearn", "torch", "predict", "function"]
     assert list(FORMATS) == [*files, "table", *models]
     assert all(format_.name == name for name, format_ in FORMATS.items())

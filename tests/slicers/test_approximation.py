@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 
 from errata.core import Evaluation, MissingInput, Source, State
+from errata.core import tensor_files as arrays
 from errata.slicers import Approximation, make, restore
 from errata.slicers.approximation import (
     FEWEST_MEMBERS,
@@ -20,7 +21,6 @@ from errata.slicers.approximation import (
 )
 from errata.slicers.contract import BaseSlicer
 from errata.slicers.neighbours import FEWEST_FOR_CELLS, References, keys_of_rows
-from errata.store import arrays
 
 
 class Known(BaseSlicer):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from errata.core import Evaluation, MissingInput, Source, State
+from errata.core import tensor_files as arrays
 from errata.core.scope import rows_in_scope
 from errata.slicers.barlow.slicer import Barlow, tree_statistics
 from errata.slicers.barlow.tree import grow, neighbour_information, threshold_information
 from errata.slicers.contract import build, knows_outcome
-from errata.store import arrays
 from support.planted import draw_errors
 
 PLANTED = 7

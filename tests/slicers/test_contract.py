@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from errata.core import Evaluation, MissingInput, Source, State
+from errata.core import tensor_files as arrays
 from errata.core.membership import thresholds
 from errata.slicers import SLICERS, make, registry, restore
 from errata.slicers.contract import BaseSlicer, Slicer, build, knows_outcome
-from errata.store import arrays
 
 N, D, K = 600, 6, 3
 QUICK = {

@@ -9,6 +9,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.svm import SVC
 
 from errata.core import Evaluation, InputError, MissingInput, Source, State
+from errata.core import tensor_files as arrays
 from errata.slicers.contract import build, knows_outcome
 from errata.slicers.directions.linear_svm import LARGE, solve
 from errata.slicers.directions.slicer import Directions, _strength
@@ -21,7 +22,6 @@ from errata.slicers.directions.strength import (
     shuffled_halves,
 )
 from errata.slicers.options import merge
-from errata.store import arrays
 
 GRID = np.geomspace(1e-6, 1, 7)
 QUICK = {"permutations": 0}
