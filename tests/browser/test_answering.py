@@ -124,6 +124,16 @@ def test_skip_undo_and_coming_back(open_page: Open, home: tuple[str, Records], a
     expect(page.locator(".said-list")).to_contain_text("“low”")
 
 
+def test_nobody_is_named_while_answers_are_on_their_way(open_page: Open, home: tuple[str, Records]) -> None:
+    """A key would skip or answer for rows that are about to go."""
+    page = open_page(home[0])
+    start(page, "Ada")
+    page.route("**/api/questionnaire/**", lambda route: None)
+    page.locator("#person").fill("Bob")
+    page.locator("#person").press("Tab")
+    expect(page.locator(".who")).to_have_text("")
+
+
 def test_all_answered_by_two_people(open_page: Open, home: tuple[str, Records], audit: Audit) -> None:
     address, asked = home[0], abouts(audit)
     for name, word in (("Ada", "one"), ("Bob", "two")):

@@ -9,14 +9,18 @@ const all = sheet ? [...sheet.querySelectorAll("[data-about]")] : [];
 const makeKey = () => crypto.randomUUID?.() ?? `${Date.now()}-${Math.random().toString(36).slice(2)}`;
 const currentSection = () => all.find((section) => section.dataset.about === state.order[0]);
 
+// While answers load there is nobody to answer as: a key would be about what is about to go.
 async function load() {
+  const now = state.load = Symbol();
+  state.order = []; find(".who").textContent = "";
   const address = `/api/questionnaire/${encodeURIComponent(sheet.dataset.questions)}?${new URLSearchParams({ person: personName() })}`;
   try {
     const answer = await fetch(address);
     const result = await answer.json();
+    if (now !== state.load) return;
     if (!answer.ok) throw new Error(result.detail);
     Object.assign(state, { done: result.done, others: result.others, entries: [] });
-  } catch (error) { find(".saved").textContent = `Your earlier answers could not be loaded: ${error.message}. Load the page again.`; }
+  } catch (error) { if (now !== state.load) return; find(".saved").textContent = `Your earlier answers could not be loaded: ${error.message}. Load the page again.`; }
   state.order = all.map((section) => section.dataset.about).filter((about) => !(about in state.done));
   find(".who").textContent = `as ${personName()}`;
   show(); showAnswers();
