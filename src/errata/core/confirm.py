@@ -278,6 +278,18 @@ class SliceResult:
         """Sorts confirmed slices first, those that nothing explains before the others, then by excess errors."""
         return self.verdict != "confirmed", bool(self.explained_by), -self.held_out.excess[1]
 
+    @property
+    def judgement(self) -> dict[str, Any]:
+        """What it says of a `Slice`, by the names of that: all that a new judgement of known rows changes."""
+        return {
+            "verdict": self.verdict,
+            "reason": self.reason,
+            "confirm": self.held_out,
+            "beyond": self.beyond,
+            "explained_by": self.explained_by,
+            "not_applicable": self.not_applicable,
+        }
+
 
 def select_candidates(split: SplitTask, candidates: Sequence[SliceCandidate]) -> list[SliceCandidate]:
     """The candidates of one method that are tested: near-identical ones merged, worse by delta on search rows.

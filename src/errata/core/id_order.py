@@ -17,6 +17,14 @@ def id_order(ids: Array) -> Array | None:
     return np.argsort(ids, kind="stable")
 
 
+def draw_in_order(ids: Array, among: Array, most: int, rng: np.random.Generator) -> Array:
+    """At most so many rows of a mask, at random, by their ids: the order in which rows are given does not matter."""
+    rows = np.flatnonzero(among)
+    order = np.argsort(ids[rows], kind="stable")
+    drawn: Array = rows[order][np.sort(rng.permutation(len(rows))[:most])]
+    return drawn
+
+
 def is_ascending(ids: Array) -> bool:
     """Whether no id is smaller than the one before."""
     blocks = (ids[start : start + BLOCK_ROWS + 1] for start in range(0, len(ids), BLOCK_ROWS))

@@ -16,6 +16,7 @@ import numpy as np
 
 from .blocks import Array, take
 from .evaluation import Evaluation, Source
+from .id_order import draw_in_order
 
 MOST_ROWS = 5000
 MOST_COLUMNS = 512
@@ -71,10 +72,8 @@ def settle_sources(evaluation: Evaluation, search: Array) -> tuple[Evaluation, d
 def _ownership(evaluation: Evaluation, name: str, search: Array) -> Ownership:
     if name in evaluation.sources:
         return Ownership(evaluation.sources[name].from_model, declared=True)
-    rows = np.flatnonzero(search)
-    order = np.argsort(evaluation.row_ids[rows], kind="stable")
     rng = np.random.default_rng(0)
-    rows = rows[order][np.sort(rng.permutation(len(rows))[:MOST_ROWS])]  # in the order of ids: row order never matters
+    rows = draw_in_order(evaluation.row_ids, search, MOST_ROWS, rng)
     X = _columns(np.asarray(take(evaluation.representations[name], rows), dtype=np.float64), rng)
     fold = rng.permutation(len(rows)) % FOLDS
     measured = [_measure(view.rows(rows), X, fold) for _, view in evaluation.tasks()]

@@ -17,6 +17,7 @@ import numpy as np
 
 from .blocks import Array, take
 from .evaluation import Evaluation
+from .id_order import draw_in_order
 
 TOLD = 0.99  # area under the curve of errors from which an outcome counts as told
 LABELS_TOLD = 0.99  # share of rows whose label is told, from which a label counts as known: its lower bound counts
@@ -100,10 +101,8 @@ def read_outcome(evaluation: Evaluation, name: str, search: Array) -> Reading:
     search : array
         (n,) bool: the rows that may be looked at.
     """
-    rows = np.flatnonzero(search)
-    rows = rows[np.argsort(evaluation.row_ids[rows], kind="stable")]  # row order never matters
     rng = np.random.default_rng(0)
-    rows = rows[np.sort(rng.permutation(len(rows))[:MOST_ROWS])]
+    rows = draw_in_order(evaluation.row_ids, search, MOST_ROWS, rng)
     X = _standardised(np.asarray(take(evaluation.representations[name], rows), dtype=np.float64))
     half = rng.permutation(len(rows)) % 2 == 0
     if not X.shape[1]:

@@ -156,7 +156,6 @@ def _slice(search: Search, result: SliceResult) -> Slice:
         id="",
         method=search.method,
         name="",  # `explain` names it
-        verdict=result.verdict,
         threshold=candidate.threshold,
         rule=candidate.rule,
         weights=candidate.weights,
@@ -164,13 +163,9 @@ def _slice(search: Search, result: SliceResult) -> Slice:
         column=candidate.index,
         side=candidate.side,
         task=search.task,
-        reason=result.reason,
         confirmed_on=confirmed_on,
         discover=result.search,
-        confirm=result.held_out,
-        beyond=result.beyond,
-        explained_by=result.explained_by,
-        not_applicable=result.not_applicable,
         fidelity=candidate.fidelity,
         found_by=(search.method,),
+        **result.judgement,
     )

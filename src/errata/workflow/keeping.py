@@ -7,9 +7,8 @@ slice is judged anew as one of the slices that were tested and the hypotheses to
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from ..explain import explain_added
 from ..hypothesis import OwnSlices, untestable, with_slice
 from ..report import to_html
 from .auditing import describe_silence, drawn_clusters, load
+from .searching import search_key
 
 KEPT = "hypotheses"  # in the settings: how many are `counted` among the slices tested, and ids of those `kept`
 
@@ -87,17 +87,15 @@ def keep_in_folder(folder: str | Path, hypothesis: str, *, hypotheses: int = 1, 
 
 
 def _trials(audit: Audit) -> dict[str, SplitTask]:
-    names = ("alpha", "share", "most", "run", "delta", "tolerance")
+    names = [field.name for field in fields(Settings)]
     settings = Settings(**{name: audit.settings[name] for name in names if name in audit.settings})
     return {task: SplitTask(view, audit.discover, settings) for task, view in audit.evaluation.tasks()}
 
 
 def _key(audit: Audit, task: str) -> str:
     """What names the slicer of the user's own slices, as the searches have it."""
-    if not task:
-        return OwnSlices.name
     tasks = [name for name, _ in audit.evaluation.tasks()]
-    return f"{OwnSlices.name}-task{tasks.index(task)}"
+    return search_key(OwnSlices.name, task, tasks.index(task))
 
 
 def _candidate(own: OwnSlices, trial: SplitTask) -> SliceCandidate:
@@ -135,19 +133,8 @@ def _candidate_of(slice_: Slice) -> SliceCandidate:
     )
 
 
-def _verdict_facts(result: SliceResult) -> dict[str, Any]:
-    return {
-        "verdict": result.verdict,
-        "reason": result.reason,
-        "confirm": result.held_out,
-        "beyond": result.beyond,
-        "explained_by": result.explained_by,
-        "not_applicable": result.not_applicable,
-    }
-
-
 def _judged(slice_: Slice, result: SliceResult) -> Slice:
-    return replace(slice_, **_verdict_facts(result))
+    return replace(slice_, **result.judgement)
 
 
 def _new_slice(id: str, task: str, key: str, result: SliceResult) -> Slice:
@@ -164,7 +151,7 @@ def _new_slice(id: str, task: str, key: str, result: SliceResult) -> Slice:
         task=task,
         discover=result.search,
         found_by=(OwnSlices.name,),
-        **_verdict_facts(result),
+        **result.judgement,
     )
 
 

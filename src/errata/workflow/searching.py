@@ -85,13 +85,17 @@ def list_searches(
             for method, slicer in slicers.items():
                 if reverse and method == OwnSlices.name:  # nothing was searched: there is no other half to test it on
                     continue
-                key = method.replace(":", "-")
-                if task:
-                    key += f"-task{t}"
+                key = search_key(method, task, t)
                 if reverse:
                     key += "-reverse"
                 # Each search fits a copy: a slicer that is not fitted holds nothing but its options.
                 yield Search(key, method, task, trial, copy.copy(slicer), bool(reverse))
+
+
+def search_key(method: str, task: str, place: int) -> str:
+    """What names the fitted slicer of a search on disk; `place` is that of the task, where there are several."""
+    name = method.replace(":", "-")
+    return f"{name}-task{place}" if task else name
 
 
 def run_all(searches: Sequence[Search], train: Evaluation | None, seed: int, effort: Effort) -> list[Fit]:
