@@ -18,6 +18,7 @@ from ..core import Array, InputError
 from ..core.blocks import blocks
 from ..core.media import JPEG_QUALITY
 from .decoding import IMAGE_SUFFIXES, OTHER_SUFFIXES, open_image
+from .jpeg_bytes import without_metadata
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from ..core import Media
 
 PROBED = 64  # pixels by which arrays are told apart before they are read whole
+LARGE_PNG = 4096  # bytes of a small image: a photograph, which JPEG stores in a fraction of them
+ORIENTATION = 0x0112  # in EXIF: which way is up
 
 
 class Texts:
@@ -75,8 +78,22 @@ class Images:
 
     def thumbnail(self, i: int, px: int) -> bytes | None:
         """PNG or JPEG at most `px` wide and high; None where the image is missing or broken."""
-        image = self._open(int(self._index[i]), px)
-        return None if image is None else _encode(image, px)
+        item = int(self._index[i])
+        image = self._open(item, px)
+        if image is None:
+            return None
+        stored = None
+        if image.format == "JPEG" and max(image.size) <= px:
+            stored = self._stored(item, px)
+        return stored or _encode(image, px)
+
+    def _stored(self, item: int, px: int) -> bytes | None:
+        """The bytes of a JPEG that is small enough as it is: encoding it again makes it larger, or worse."""
+        data = self._content(item)
+        header = open_image(io.BytesIO(data)) if data else None
+        if header is None or max(header.size) > px or header.mode not in ("L", "RGB"):
+            return None
+        return without_metadata(data) if header.getexif().get(ORIENTATION, 1) == 1 else None
 
     def image(self, i: int, px: int) -> Image.Image | None:
         """In colour and upright, for an encoder that wants `px`; None where the image is missing or broken."""
@@ -279,7 +296,10 @@ def _decode(source: Path | io.BytesIO, px: int) -> Image.Image | None:
 
 
 def _encode(image: Image.Image, px: int) -> bytes:
-    """Small images are enlarged by a whole number, pixel by pixel, as PNG; large ones shrink to JPEG."""
+    """Small images are enlarged by a whole number, pixel by pixel, as PNG; large ones shrink to JPEG.
+
+    A photograph that is neither is a JPEG too, where that takes less than half of the bytes.
+    """
     from PIL import Image, ImageOps
 
     image = _eight_bit(image)
@@ -288,7 +308,12 @@ def _encode(image: Image.Image, px: int) -> bytes:
         factor = px // largest
         if factor > 1:
             image = image.resize((image.width * factor, image.height * factor), Image.Resampling.NEAREST)
-        return _saved(ImageOps.exif_transpose(image), "PNG")
+        upright = ImageOps.exif_transpose(image)
+        exact = _saved(upright, "PNG")
+        if factor > 1 or len(exact) <= LARGE_PNG:
+            return exact
+        lossy = _saved(upright, "JPEG", quality=JPEG_QUALITY)
+        return lossy if 2 * len(lossy) < len(exact) else exact
     image.thumbnail((px, px), Image.Resampling.LANCZOS)
     return _saved(ImageOps.exif_transpose(image), "JPEG", quality=JPEG_QUALITY)
 

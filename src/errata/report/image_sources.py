@@ -7,6 +7,7 @@ from ..core.media import data_address
 
 BUDGET = 1_500_000  # characters of data: addresses
 PX = 112
+FRAMES = (0xC0, 0xC1, 0xC2)  # segments of a JPEG that say how large it is
 SMALL = 40  # an image with fewer pixels across is drawn with hard edges, so that they can be seen
 
 
@@ -83,5 +84,17 @@ Images = EmbeddedImages | LinkedImages
 
 
 def is_small(image: bytes) -> bool:
-    """Whether a PNG has few pixels, by its header; JPEGs this small are not worth the parsing."""
-    return image.startswith(b"\x89PNG") and int.from_bytes(image[16:20], "big") < SMALL
+    """Whether an image has few pixels, by its header."""
+    if image.startswith(b"\x89PNG"):
+        return int.from_bytes(image[16:20], "big") < SMALL
+    return 0 < _jpeg_width(image) < SMALL
+
+
+def _jpeg_width(image: bytes) -> int:
+    """From the first segment that names it; 0 where there is none."""
+    at = 2
+    while at + 9 < len(image) and image[at] == 0xFF:
+        if image[at + 1] in FRAMES:
+            return int.from_bytes(image[at + 7 : at + 9], "big")
+        at += 2 + int.from_bytes(image[at + 2 : at + 4], "big")
+    return 0
