@@ -19,7 +19,7 @@ MOVED = 1e-6  # of a weight in [0, 1]: less may be the rounding of another order
 FIELDS = {"label": ("labels",), "prediction": ("predictions", "probs"), "loss": ("losses",)}
 
 
-def undeclared_slices(slicer: Any, rows: Evaluation) -> list[int]:
+def undeclared_slices(slicer: Any, rows: Evaluation, held_out: Array) -> list[int]:
     """The slices whose membership depends on outcomes that the method does not declare.
 
     Parameters
@@ -27,12 +27,14 @@ def undeclared_slices(slicer: Any, rows: Evaluation) -> list[int]:
     slicer
         A fitted method.
     rows
-        Held-out rows.
+        All rows.
+    held_out
+        (n,) bool: those of them that it was not fitted to.
     """
     if is_ours(slicer):
         return []
     rng = np.random.default_rng(0)
-    some = rows.by_id().rows(np.sort(rng.permutation(len(rows))[:MOST_ROWS]))
+    some = _drawn(rows, held_out, rng)
     order = rng.permutation(len(some))
     own = np.asarray(slicer.membership(some))
     fair = [j for j in range(own.shape[1]) if not knows_outcome(slicer, rows, j)]
@@ -50,6 +52,13 @@ def is_ours(slicer: Any) -> bool:
     """Whether a method, and the one that it wraps, is of this package, whose tests hold it to what it declares."""
     inner = getattr(slicer, "slicer", slicer)
     return all(type(part).__module__.startswith("errata.") for part in (slicer, inner))
+
+
+def _drawn(rows: Evaluation, held_out: Array, rng: np.random.Generator) -> Evaluation:
+    """Some of the held-out rows, in the order of their ids; no more of them are copied."""
+    index = np.flatnonzero(held_out)
+    index = index[np.argsort(rows.row_ids[index], kind="stable")]
+    return rows.rows(index[np.sort(rng.permutation(len(index))[:MOST_ROWS])])
 
 
 def _declared(slicer: Any, j: int) -> frozenset[str]:

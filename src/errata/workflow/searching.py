@@ -124,7 +124,7 @@ def _run(search: Search, train: Evaluation | None, seed: int, effort: Effort) ->
         slicer.unlabelled_rows = _unlabelled(view, search.trial.confirm)
     slicer.fit(search_rows, train=train)
     own = place(slicer, view, effort.engine)
-    undeclared = undeclared_slices(slicer, view.rows(search.trial.confirm))
+    undeclared = undeclared_slices(slicer, view, search.trial.confirm)
     if undeclared:
         slicer.notes = (*getattr(slicer, "notes", ()), UNDECLARED.format(search.method))  # type: ignore[attr-defined]
     knowing = [j for j in range(own.shape[1]) if j in undeclared or knows_outcome(slicer, view, j)]
