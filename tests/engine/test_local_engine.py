@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import errata
 from errata.core import InputError
@@ -44,7 +45,7 @@ def test_totals_are_those_of_all_rows_at_once(X: Any) -> None:
 
 
 def test_the_number_of_threads_changes_no_bit(X: Any) -> None:
-    results = [Local(threads=threads).hold(X).total(moments, np.zeros(16)) for threads in (2, 3, 5)]
+    results = [Local(threads=threads).hold(X).total(moments, np.zeros(16)) for threads in (1, 2, 3, 5)]
     for other in results[1:]:
         assert all(np.array_equal(a, b) for a, b in zip(results[0], other, strict=True))
 
@@ -64,6 +65,20 @@ def test_results_come_in_the_order_of_items_and_few_are_ahead() -> None:
     assert next(results) == 0
     assert len(started) <= 4  # not all fifty: their results would fill the memory
     assert list(results) == list(range(1, 50))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_products_have_a_thread_each_and_all_of_them_afterwards(threads: int) -> None:
+    def limits(item: int) -> list[int]:
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    with threadpool_limits(3, user_api="blas"):
+        before = limits(0)
+        one, other = (Local(threads=threads).each(limits, range(4)) for _ in range(2))
+        during = [next(one), next(other), *one, *other]  # the first to begin ends first
+        assert limits(0) == before
+    assert set(before) == {3}
+    assert {count for counts in during for count in counts} == {1}
 
 
 def test_an_error_in_one_part_is_the_callers() -> None:

@@ -11,18 +11,16 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
-from functools import reduce
 from importlib.util import find_spec
 from itertools import count
-from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from ..core import Array, ErrataError, InputError, MissingExtra, Progress, require, silent
-from ..core.scratch import DEFAULT_MEMORY, SHARE
-from .contract import Totals, add
-from .local import Local
+from ..core.scratch import DEFAULT_MEMORY, empty_array
+from .contract import Totals, add_up
+from .local import Local, count_cores
 from .parts import PART_BYTES, parts_of
 from .travel import write_back
 from .workers import AHEAD, Call, Pool
@@ -104,14 +102,7 @@ class Cluster:
 
     def empty(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
         """A new array to fill; a large one in a file, which has a name while the array lives, for workers to read."""
-        dtype = np.dtype(dtype)
-        if int(np.prod(shape, dtype=np.int64)) * dtype.itemsize <= self.memory // SHARE:
-            return np.empty(shape, dtype=dtype, order="F")
-        handle, path = tempfile.mkstemp(prefix="errata-")
-        os.close(handle)
-        array = np.memmap(path, dtype=dtype, mode="w+", shape=shape, order="F")
-        weakref.finalize(array, Path(path).unlink, missing_ok=True)
-        return array
+        return empty_array(shape, dtype, self.memory, "F", named=True)
 
     def forget(self, rows: int) -> None:
         """Let go of rows that were held."""
@@ -148,7 +139,7 @@ class Cluster:
     def _connect(self, ray: Any) -> tuple[Any, ...]:
         """Start or join a cluster; what ends it, as a function and its arguments."""
         if self.address is None:
-            workers = self.workers or _cores()
+            workers = self.workers or count_cores()
             on_their_way = 2 * AHEAD * workers * PART_BYTES  # parts, and what they give
             return _start_here(ray, workers, max(on_their_way, self.memory // STORE_SHARE))
         if self.address.startswith("ray://") and find_spec("grpc") is None:
@@ -207,15 +198,11 @@ class ClusterRows:
 
     def total(self, statistics: Callable[..., Totals], *shared: Any) -> Totals:
         """The sum over parts, in the order of rows."""
-        return reduce(add, (totals for _, totals in self.each(statistics, *shared)))
+        return add_up(self.each(statistics, *shared))
 
 
 def _nothing() -> None:
     pass
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _import_ray(own: bool) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -54,8 +55,10 @@ class Engine(Protocol):
         ...
 
 
-def add(totals: Totals | None, more: Totals) -> Totals:
-    """The totals of two sets of rows as one."""
-    if totals is None:
-        return more
+def add_up(results: Iterable[tuple[slice, Totals]]) -> Totals:
+    """The sum of what parts give, in their order; there is at least one."""
+    return reduce(_add, (totals for _, totals in results))
+
+
+def _add(totals: Totals, more: Totals) -> Totals:
     return tuple(a + b for a, b in zip(totals, more, strict=True))

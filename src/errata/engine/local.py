@@ -6,6 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from typing import Any, Self, TypeVar
 
@@ -14,17 +15,27 @@ from threadpoolctl import threadpool_limits
 
 from ..core import Array
 from ..core.scratch import DEFAULT_MEMORY, empty_array
-from .contract import Totals, add
+from ..core.shared_context import SharedContext
+from .contract import Totals, add_up
 from .parts import cut, parts_of
 
 T = TypeVar("T")
 
 
+def count_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def count_threads() -> int:
-    """Cores that this process may use; OMP_NUM_THREADS bounds them as it bounds those of numpy."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Threads, one a core; OMP_NUM_THREADS bounds them as it bounds those of numpy."""
+    cores = count_cores()
     bound = os.environ.get("OMP_NUM_THREADS", "")
     return min(cores, int(bound)) if bound.isdigit() and int(bound) else cores
+
+
+# Products on several threads each would wait for each other, and their sums depend on how many there are.
+_one_thread_each = SharedContext(partial(threadpool_limits, 1))
 
 
 class Local:
@@ -51,12 +62,7 @@ class Local:
     def each(self, function: Callable[..., T], items: Iterable[Any], *shared: Any) -> Iterator[T]:
         """Results in the order of items; a few of them at work or waiting at any time."""
         work = iter(items)
-        if self.threads == 1:
-            for item in work:
-                yield function(item, *shared)
-            return
-        # Products on several threads each would wait for each other, and their sums depend on how many there are.
-        with threadpool_limits(1), ThreadPoolExecutor(self.threads) as pool:
+        with _one_thread_each, ThreadPoolExecutor(self.threads) as pool:
             waiting: deque[Future[T]] = deque()
             for item in islice(work, self.threads + 1):
                 waiting.append(pool.submit(function, item, *shared))
@@ -94,11 +100,7 @@ class LocalRows:
 
     def total(self, statistics: Callable[..., Totals], *shared: Any) -> Totals:
         """The sum over parts, in the order of rows."""
-        totals: Totals | None = None
-        for _, more in self.each(statistics, *shared):
-            totals = add(totals, more)
-        assert totals is not None
-        return totals
+        return add_up(self.each(statistics, *shared))
 
     def _on_part(self, rows: slice, function: Callable[..., T], shared: tuple[Any, ...]) -> T:
         return function(*(cut(column, rows) for column in self._columns), *shared)

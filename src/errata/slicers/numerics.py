@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from threading import Lock
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -13,6 +13,7 @@ from scipy.special import softmax
 
 from ..core import Array, Matrix
 from ..core.blocks import blocks
+from ..core.shared_context import SharedContext
 from ..engine import Engine, Local
 
 if TYPE_CHECKING:
@@ -23,31 +24,16 @@ FLAT = 1e-10  # share of the largest variance below which a direction is roundin
 DIGITS = 9  # of a weight: the last bits of a product depend on which rows stand in one block; sets must not
 
 
-class _Unconverged:
-    """One filter of warnings for all threads: each with its own would put back what another one has set."""
+@contextmanager
+def _quiet() -> Iterator[None]:
+    from sklearn.exceptions import ConvergenceWarning
 
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._fits = 0  # at work
-        self._filter = ExitStack()
-
-    def __enter__(self) -> None:
-        from sklearn.exceptions import ConvergenceWarning
-
-        with self._lock:
-            if not self._fits:
-                self._filter.enter_context(warnings.catch_warnings())
-                warnings.simplefilter("ignore", ConvergenceWarning)
-            self._fits += 1
-
-    def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._fits -= 1
-            if not self._fits:
-                self._filter.close()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
 
 
-_unconverged = _Unconverged()
+_unconverged = SharedContext(_quiet)  # filters of warnings are of all threads
 
 
 def unconverged() -> AbstractContextManager[None]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from threadpoolctl import threadpool_limits
-
 from ..core import Progress
+from ..engine import Local
+from ..engine.local import count_threads
 
 MOST_AT_ONCE = 4  # each holds a copy of the rows that it searches
 
@@ -33,11 +31,9 @@ def run_side_by_side(
     stage, progress
         Called with the stage and the share that is done.
     """
-    workers = min(MOST_AT_ONCE, os.cpu_count() or 1, max(len(items), 1))
     results = []
     progress(stage, 0.0)
-    with threadpool_limits(limits=1), ThreadPoolExecutor(workers) as pool:
-        for result in pool.map(function, items):
-            results.append(result)
-            progress(stage, len(results) / len(items))
+    for result in Local(threads=min(MOST_AT_ONCE, count_threads())).each(function, items):
+        results.append(result)
+        progress(stage, len(results) / len(items))
     return results
