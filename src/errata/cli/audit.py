@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..core import Evaluation
 
 EngineName = Annotated[
-    str, typer.Option(metavar="NAME", help="Who works through all rows: local, cuda, ray or ray://HOST:PORT.")
+    str, typer.Option(metavar="NAME", help="local, cuda, ray, ray:auto, ray:HOST:PORT or ray://HOST:PORT.")
 ]
 Memory = Annotated[
     str, typer.Option(metavar="SIZE", help="What arrays with a value for every row may take; others lie on disk.")
