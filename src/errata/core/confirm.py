@@ -72,6 +72,9 @@ class Settings:
     tolerance: float | None = None
 
     def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not _is_setting(name, value):
+                raise InputError(f"`{name}` must be a number; got {value!r}")
         if not 0 < self.alpha < 0.5:
             raise InputError(f"`alpha` must be between 0 and 0.5; got {self.alpha}")
         if not 0.1 <= self.share <= 0.5:
@@ -89,6 +92,13 @@ class Settings:
         if self.run == 1:
             return self.alpha
         return self.alpha / (self.run * (self.run - 1))
+
+
+def _is_setting(name: str, value: Any) -> bool:
+    """Whether a value may be that of a setting, as far as its type tells: those of a saved audit may be anything."""
+    if value is None:
+        return name in ("delta", "tolerance")
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 def high_loss(losses: Array) -> float:
@@ -557,7 +567,7 @@ def describe_sensitivity(split: SplitTask, s: int) -> str:
         return f"All {n:,} held-out rows have {bad}: no slice can be worse than the rest."
     level = split.settings.level / max(s, 1)
     target = gaps.target_gap(split.delta)
-    smallest = gaps.rows_needed(rate, n, split.delta, level, target)
+    smallest = gaps.rows_needed(rate, n, split.delta, level, target, most=n // 2)
     if smallest is None or smallest > n / 2:
         visible = gaps.visible_gap(n / 4, rate, n * 3 / 4, split.delta, level)
         gap = "no gap at all" if visible is None else f"gaps from {100 * visible:.0f} points"

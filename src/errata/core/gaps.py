@@ -23,6 +23,8 @@ FAR = 1e-14  # the upper tail beyond the last piece
 NODES = 48
 TARGET_GAP = 0.20  # a gap of practical size: power is stated for it
 TARGET_POWER = 0.80
+MOST_ROWS_NEEDED = 1_000_000  # beyond which it is not said how many would be
+MOST_TEETH = 2000  # rows that are looked at one by one: beyond 16,000, a few more or fewer change nothing
 
 
 @dataclass(frozen=True)
@@ -156,8 +158,10 @@ def visible_gap(m: float, b: float, nref: float, margin: float, level: float) ->
     return rate - b if rate < 1 else None
 
 
-def rows_needed(b: float, nref: float, margin: float, level: float, gap: float) -> int | None:
-    """The fewest held-out rows that would show a true gap with 80% power; None beyond a million."""
+def rows_needed(
+    b: float, nref: float, margin: float, level: float, gap: float, most: int = MOST_ROWS_NEEDED
+) -> int | None:
+    """The fewest held-out rows that would show a true gap with 80% power; None, or more, beyond `most`."""
     if b + gap > 1:
         return None
     low = 0
@@ -165,7 +169,7 @@ def rows_needed(b: float, nref: float, margin: float, level: float, gap: float) 
     while power(high, b, nref, margin, level, gap) < TARGET_POWER:
         low = high
         high *= 2
-        if high > 1_000_000:
+        if low > most:
             return None
     while high - low > 1:
         middle = (low + high) // 2
@@ -174,7 +178,7 @@ def rows_needed(b: float, nref: float, margin: float, level: float, gap: float) 
         else:
             high = middle
     # Power rises in saw teeth: step past the last tooth that dips under the target again.
-    teeth = range(high, high + max(16, high // 8))
+    teeth = range(high, high + min(max(16, high // 8), MOST_TEETH))
     return max((m + 1 for m in teeth if power(m, b, nref, margin, level, gap) < TARGET_POWER), default=high)
 
 

@@ -48,12 +48,12 @@ def read_lines(path: Path, reading: Reading) -> Evaluation:
 def load_lines(path: Path) -> list[Mapping[str, Any]]:
     """The objects of a .jsonl file."""
     rows = []
-    with path.open(encoding="utf-8") as file:
+    with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
+                row = json.loads(line.decode("utf-8"))
             except ValueError as error:
                 raise InputError(f"line {number} of `{path}` is no JSON ({error}); write it again") from error
             if not isinstance(row, Mapping):

@@ -51,9 +51,9 @@ def check_parquet_output(path: str | Path) -> Path:
 def check_replaceable(path: str | Path) -> Path:
     """A file to write, or to write anew: a report of a build is made again and again."""
     path = Path(path)
-    if path.is_dir():
+    if os.path.isdir(path):  # which a name that is too long is not, where pathlib would raise
         raise InputError(f"`{path}` is a folder; name a file")
-    if path.is_file() and os.access(path.absolute().parent, os.W_OK):
+    if os.path.isfile(path) and os.access(path.absolute().parent, os.W_OK):
         return path
     return check_output(path)
 
