@@ -1,14 +1,17 @@
 """The page's part on training rows: opponents, helpers, coherence, labels to look at again."""
 
+import io
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import errata
 from errata.explain.coherence import Coherence
 from errata.report import to_html
 from errata.report.parts.training_rows import coherence, influence, relabel_table
+from errata.report.terminal import to_terminal
 from support.reports import view_of
 
 
@@ -56,7 +59,9 @@ def test_the_parts_say_what_was_chosen_where_and_counted_where(audited):
     assert (top["column"], top["value"]) == ("flipped", "<b>yes</b>")
     assert part["profiled"] == 50
     assert [group["title"] for group in part["groups"]] == ["Opponents", "Helpers"]
-    assert len(part["central"]) == 4
+    rows = part["central"]["rows"]
+    assert 0 < len(rows) <= 4
+    assert all(row["wrong"] for row in rows)
 
 
 @pytest.mark.parametrize(
@@ -66,6 +71,45 @@ def test_the_parts_say_what_was_chosen_where_and_counted_where(audited):
         (
             {"rows": "wrong", "cosine": 0.5, "random": 0.1, "p_value": 0.005, "n": 20},
             "20 errors .* are more alike than",
+        ),
+        (  # sure, and little: it is not called one cause
+            {"rows": "wrong", "cosine": 0.03, "random": 0.01, "p_value": 0.005, "n": 900},
+            "900 errors .* are hardly more alike than chance",
+        ),
+        (
+            {
+                "rows": "wrong",
+                "cosine": 0.5,
+                "random": 0.1,
+                "p_value": 0.005,
+                "n": 20,
+                "columns": 16,
+                "same_label": 0.47,
+                "same_label_p": 0.02,
+            },
+            "first 16 columns 0.50.* the label may be all they share",
+        ),
+        (
+            {
+                "rows": "wrong",
+                "cosine": 0.5,
+                "random": 0.1,
+                "p_value": 0.005,
+                "n": 20,
+                "same_label": 0.2,
+                "same_label_p": 0.02,
+                "clustered": [7, 20],
+                "homogeneity": {
+                    "label": "cat",
+                    "labels": [18, 20],
+                    "prediction": "dog",
+                    "predictions": [20, 20],
+                    "margins": 1.5,
+                    "random": 0.2,
+                },
+            },
+            "more than a label.* 7 of 20 of them together.* 90.0% have the label cat, 100.0% the prediction dog; "
+            r"mean product of their margins .* 1\.50, at random 0\.20",
         ),
         (
             {"rows": "all", "cosine": 0.1, "random": 0.1, "p_value": 0.4, "n": 20},
@@ -80,11 +124,26 @@ def test_coherence_is_one_sentence_with_its_numbers(data, words):
     assert re.search(words, coherence(Coherence.from_json({**whole, **data})))
 
 
+def test_rows_of_the_slices_own_label_stand_beside_each_other(audited):
+    part = influence(view_of(audited), audited.slices[0])["own_label"]
+    assert [group["title"] for group in part["groups"]] == ["Opponents of its own label", "Helpers of its own label"]
+    assert part["sentence"].startswith("Training rows of its own label, 0: ")
+    assert {row["column"] for row in part["shares"]} == {"fitted"}  # no row of label 0 is a flipped one
+    html = to_html(audited)
+    assert "Opponents of its own label" in html
+    console = io.StringIO()
+    Console(file=console, width=10_000).print(to_terminal(audited))
+    assert part["sentence"] in console.getvalue()
+
+
 def test_pages_without_influence_have_no_such_part(audited):
     bare = replace(
         audited,
         slices=tuple(
-            replace(s, explanations=tuple(e for e in s.explanations if e.kind not in ("opponents", "coherence")))
+            replace(
+                s,
+                explanations=tuple(e for e in s.explanations if e.kind not in ("opponents", "coherence", "own_label")),
+            )
             for s in audited.slices
         ),
         explanations=(),

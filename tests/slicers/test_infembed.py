@@ -376,7 +376,7 @@ def test_an_audit_with_objects_of_ones_own_is_saved_with_their_names(tmp_path):
 
 
 def test_a_regression_has_no_classes_to_count():
-    from errata.slicers.infembed.clusters import columns_used
+    from errata.core.influence import columns_used
 
     ev = Evaluation(
         labels=np.linspace(0, 1, 50), predictions=np.zeros(50), representations={"influence": np.ones((50, 40))}

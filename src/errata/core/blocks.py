@@ -78,7 +78,7 @@ def unit(rows: Array) -> Array:
 
 
 def mean_cosine(rows: Array) -> float:
-    """The mean cosine over pairs of different rows of length one."""
+    """The mean product over pairs of different rows: their mean cosine where rows have length one."""
     m = len(rows)
     total = rows.sum(axis=0)  # its squared length has every pair twice, and each row once
     return float((total @ total - (rows * rows).sum()) / (m * (m - 1)))

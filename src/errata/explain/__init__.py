@@ -30,6 +30,7 @@ from .metadata import Metadata
 from .metrics import SliceMetrics
 from .names import Name, named_beside, with_unique_names
 from .near import Near
+from .own_label import OwnLabel
 from .path import TreePath
 from .relabel import Relabel, relabel_candidates
 from .rule import Rule
@@ -76,6 +77,7 @@ KINDS: tuple[type[Explanation], ...] = (
     Extremes,
     Coherence,
     Opponents,
+    OwnLabel,
     Features,
     Name,
     Sizes,
@@ -103,6 +105,7 @@ def explain(
     texts: Captions | None = None,
     vocabulary: Sequence[str] | None = None,
     arrays: Mapping[str, Mapping[str, Array]] | None = None,
+    own: Mapping[str, Array] | None = None,
 ) -> Audit:
     """The audit with names and explanations for every slice; an explanation whose input is missing is left out.
 
@@ -110,6 +113,7 @@ def explain(
     the slices. train: the rows the model was trained on, for opponents and helpers, where both have influence
     embeddings. texts: candidates for describing each slice. vocabulary: words and phrases of the rows' texts that may
     describe one; default: all. arrays: key of a slicer -> its fitted arrays, which the rules of its slices name.
+    own: id of a slice that is an approximation -> (n,) bool, the rows that the method itself would take.
     """
     if clusters is not None and clusters.shape != audit.discover.shape:
         raise InputError(
@@ -119,7 +123,7 @@ def explain(
         texts.check_with(audit.evaluation)
     known_train = train if has_influence(audit.evaluation, train) else None
     phrases = None if vocabulary is None else check_vocabulary(vocabulary, audit.evaluation)
-    context = Context(audit, seed, clusters, known_train, texts, phrases, arrays or {})
+    context = Context(audit, seed, clusters, known_train, texts, phrases, arrays or {}, own or {})
     kinds = registry().values()
     views = [_explain_slice(view_of(audit, slice_, context.tasks), context, kinds) for slice_ in audit.slices]
     slices = with_unique_names([_explained(view) for view in views], views, context)

@@ -1,4 +1,7 @@
-"""Whether the errors of a slice have one cause: whether their influence embeddings point the same way (InfEmbed)."""
+"""Whether the errors of a slice have one cause: whether their influence embeddings point the same way (InfEmbed).
+
+All in the columns that were clustered: beyond them an embedding is noise, and the cosines of noise are near zero.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..core import Array
-from ..core.blocks import Matrix, mean_cosine
+from ..core.blocks import Matrix, mean_cosine, unit
 from ..core.evaluation import INFLUENCE
-from ..core.record import json_key
+from ..core.influence import clustered_columns
+from ..core.record import Record, json_key
+from ..core.soften import class_probs
 from .context import Context
 from .examples import Example, example
 from .kinds import SliceExplanation
@@ -17,6 +22,20 @@ from .view import MEASURED_ON, SliceView
 
 CENTRAL = 4
 DRAWS = 200  # random groups that a slice's coherence is compared with
+CHANCE = 0.05  # a cosine that so many random groups reach is one of chance
+MEANS_SOMETHING = 0.1  # a smaller difference of mean cosines is called little, however many rows make it sure
+
+
+@dataclass(frozen=True)
+class Homogeneity(Record):
+    """How alike labels and predictions of these rows are: the factor (y - p)'(y' - p') of the paper's equation 8."""
+
+    label: str  # the commonest
+    labels: tuple[int, int]  # rows with it, of all that are counted
+    prediction: str
+    predictions: tuple[int, int]
+    margins: float | None  # mean product of the margins y - p, 2 at most; None with fewer than two rows, as the next
+    random: float | None  # of as many rows at random
 
 
 @dataclass(frozen=True)
@@ -34,7 +53,22 @@ class Coherence(SliceExplanation):
     random: float | None
     p_value: float | None
     spread: float | None  # the k-means objective a row
-    central: tuple[Example, ...]  # the members nearest to the mean
+    central: tuple[Example, ...]  # the wrong members nearest to the mean, of the method's own cluster
+    columns: int | None = None  # leading columns that count: those that were clustered
+    same_label: float | None = None  # mean cosine of as many errors of the same labels; None where there are no others
+    same_label_p: float | None = None
+    clustered: tuple[int, int] | None = None  # of an approximation: its n errors that the method's own cluster holds
+    homogeneity: Homogeneity | None = None  # None where there are no classes
+
+    @property
+    def alike(self) -> bool:
+        """Whether the errors are more alike than random ones, by a difference that means something."""
+        return _beyond(self.cosine, self.random, self.p_value)
+
+    @property
+    def beyond_label(self) -> bool:
+        """The same beside errors of the same labels."""
+        return _beyond(self.cosine, self.same_label, self.same_label_p)
 
     @classmethod
     def explain(cls, view: SliceView, context: Context) -> Coherence | None:
@@ -43,54 +77,128 @@ class Coherence(SliceExplanation):
         if INFLUENCE not in evaluation.representations:
             return None
         E = evaluation.representations[INFLUENCE]
-        pool = view.measured
-        counted = "all"
-        if evaluation.errors is not None:
-            pool = view.measured & evaluation.errors
-            counted = "wrong"
+        columns = clustered_columns(view.slice.rule, evaluation, E.shape[1])
+        wrong = evaluation.errors
+        pool = view.measured if wrong is None else view.measured & wrong
         members = np.flatnonzero(pool & view.inside)
         everything = np.flatnonzero(pool & (view.inside | view.rest))
-        cosine = None
-        random = None
-        p_value = None
-        spread = None
-        if len(members) >= 2:
-            rows = np.asarray(E[everything], dtype=np.float64)
-            inside = np.isin(everything, members)
-            cosine, random, p_value = _compare(rows, inside, context.seed)
-            spread = float(((rows[inside] - rows[inside].mean(axis=0)) ** 2).sum(axis=1).mean())
+        inside = np.isin(everything, members)
+        X = np.asarray(E[everything], dtype=np.float64)[:, :columns]
+        own = context.own.get(view.slice.id)
+        clustered = None if own is None else (int(own[members].sum()), len(members))
+        counted = "all" if wrong is None else "wrong"
         return cls(
             measured_on=MEASURED_ON,
             rows=counted,
             n=len(members),
             total=len(everything),
-            cosine=cosine,
-            random=random,
-            p_value=p_value,
-            spread=spread,
-            central=tuple(example(evaluation, int(i)) for i in _central(E, view)),
+            **_compared(X, inside, _labels(view, everything), context.seed),
+            central=tuple(example(evaluation, int(i)) for i in _central(E, view, columns, own)),
+            columns=columns,
+            clustered=clustered,
+            homogeneity=_homogeneity(view, everything, inside, context.seed),
         )
 
 
-def _compare(E: Array, inside: Array, seed: int) -> tuple[float, float, float]:
-    """Mean cosine between pairs, the mean of that of random groups of the same size, and its p-value."""
-    lengths = np.linalg.norm(E, axis=1, keepdims=True)
-    U = E / np.where(lengths > 0, lengths, 1.0)
-    m = int(inside.sum())
-    own = mean_cosine(U[inside])
+def _beyond(cosine: float | None, other: float | None, p_value: float | None) -> bool:
+    if cosine is None or other is None or p_value is None:
+        return False
+    return p_value <= CHANCE and cosine - other >= MEANS_SOMETHING
+
+
+def _labels(view: SliceView, rows: Array) -> Array | None:
+    labels = view.evaluation.labels
+    if labels is None or labels.ndim != 1 or view.evaluation.task != "classification":
+        return None
+    return np.asarray(labels[rows])
+
+
+def _compared(X: Array, inside: Array, labels: Array | None, seed: int) -> dict[str, float | None]:
+    """The cosine of the members, beside random rows and beside random rows of the same labels."""
+    names = ("cosine", "random", "p_value", "spread", "same_label", "same_label_p")
+    found: dict[str, float | None] = dict.fromkeys(names)
+    if inside.sum() < 2:
+        return found
+    U = unit(X)
     rng = np.random.default_rng(seed)
-    random = np.array([mean_cosine(U[rng.permutation(len(U))[:m]]) for _ in range(DRAWS)])
-    beyond = int((random >= own).sum())
-    return own, float(random.mean()), (1 + beyond) / (1 + DRAWS)
+    found["cosine"] = mean_cosine(U[inside])
+    found["random"], found["p_value"] = _null(U, inside, np.zeros(len(U), dtype=np.int64), rng)
+    found["spread"] = float(((X[inside] - X[inside].mean(axis=0)) ** 2).sum(axis=1).mean())
+    if labels is not None and np.isin(labels[~inside], labels[inside]).any():
+        found["same_label"], found["same_label_p"] = _null(U, inside, labels, rng)
+    return found
 
 
-def _central(E: Matrix, view: SliceView) -> Array:
-    """The members nearest the mean of those that were searched, among the others where there are any."""
-    searched = np.flatnonzero(view.inside & view.chosen)
-    members = np.flatnonzero(view.inside & view.measured)
+def _null(U: Array, inside: Array, strata: Array, rng: np.random.Generator) -> tuple[float, float]:
+    """The mean cosine of groups in which members changed places with random rows of their stratum, and its p-value."""
+    own = mean_cosine(U[inside])
+    draws = np.array([mean_cosine(U[_shuffled(inside, strata, rng)]) for _ in range(DRAWS)])
+    return float(draws.mean()), (1 + int((draws >= own).sum())) / (1 + DRAWS)
+
+
+def _shuffled(inside: Array, strata: Array, rng: np.random.Generator) -> Array:
+    """(n,) bool: as many rows of each stratum as before, others."""
+    shuffled = np.zeros_like(inside)
+    for value in np.unique(strata[inside]):
+        rows = np.flatnonzero(strata == value)
+        shuffled[rng.permutation(rows)[: int(inside[rows].sum())]] = True
+    return shuffled
+
+
+def _homogeneity(view: SliceView, rows: Array, inside: Array, seed: int) -> Homogeneity | None:
+    """Of the members among some rows; None where there are no classes or no members."""
+    evaluation = view.evaluation
+    labels = _labels(view, rows)
+    predictions = evaluation.predictions
+    if labels is None or predictions is None or not inside.any():
+        return None
+    label, with_label = _commonest(labels[inside])
+    prediction, with_prediction = _commonest(predictions[rows[inside]])
+    n = int(inside.sum())
+    margins = None
+    random = None
+    if n >= 2:
+        M = _margins(class_probs(evaluation, "coherence")[rows], labels)
+        margins = mean_cosine(M[inside])
+        random, _ = _null(M, inside, np.zeros(len(M), dtype=np.int64), np.random.default_rng(seed))
+    return Homogeneity(
+        label=evaluation.class_name(label),
+        labels=(with_label, n),
+        prediction=evaluation.class_name(prediction),
+        predictions=(with_prediction, n),
+        margins=margins,
+        random=random,
+    )
+
+
+def _commonest(classes: Array) -> tuple[int, int]:
+    values, counts = np.unique(classes, return_counts=True)
+    return int(values[counts.argmax()]), int(counts.max())
+
+
+def _margins(probs: Array, labels: Array) -> Array:
+    """(n, k) y - p: one for the label, less what the model gives each class."""
+    margins = -np.asarray(probs, dtype=np.float64)
+    margins[np.arange(len(labels)), labels] += 1
+    return margins
+
+
+def _central(E: Matrix, view: SliceView, columns: int, own: Array | None) -> Array:
+    """The held-out members nearest the mean of the searched ones; all of them wrong, and of the own cluster.
+
+    What is right has a gradient near zero, and with it lies near the mean of anything: it says nothing of the cause.
+    """
+    pool = view.inside
+    wrong = view.evaluation.errors
+    for narrower in (wrong, own):
+        if narrower is not None and (pool & narrower & view.measured).any():
+            pool = pool & narrower
+    searched = np.flatnonzero(pool & view.chosen)
+    members = np.flatnonzero(pool & view.measured)
     members = members if len(members) else searched
-    if not len(searched) or not len(members):
-        return members[:0]
-    centre = np.asarray(E[searched], dtype=np.float64).mean(axis=0)
-    distances = np.linalg.norm(np.asarray(E[members], dtype=np.float64) - centre, axis=1)
+    searched = searched if len(searched) else members
+    if not len(members):
+        return members
+    centre = np.asarray(E[searched], dtype=np.float64)[:, :columns].mean(axis=0)
+    distances = np.linalg.norm(np.asarray(E[members], dtype=np.float64)[:, :columns] - centre, axis=1)
     return members[np.argsort(distances, kind="stable")[:CENTRAL]]

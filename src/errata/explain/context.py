@@ -27,6 +27,7 @@ class Context:
     texts: Captions | None = None  # candidates for describing a slice
     vocabulary: tuple[str, ...] | None = None  # phrases of the user's own: the only ones that words are chosen from
     arrays: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)  # key of a slicer -> its fitted arrays
+    own: Mapping[str, Array] = field(default_factory=dict)  # id of an approximation -> (n,) bool: the method's own rows
 
     @cached_property
     def tasks(self) -> dict[str, Evaluation]:

@@ -8,6 +8,7 @@ from ..core import Audit, Slice
 from . import sentences
 from .pages import overview
 from .parts.path import path_sentence
+from .parts.training_rows import own_label_words
 from .parts.words import direction_strength, hardest_caption, name_doubts, nearest_texts
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def _slice(audit: Audit, slice_: Slice) -> list[RenderableType]:
         nearest_texts(slice_),
         hardest_caption(slice_),
         direction_strength(slice_),
+        own_label_words(slice_),
     ]
     return [head, Padding(Text(" ".join(filter(None, words))), (0, 0, 0, 2))]
 

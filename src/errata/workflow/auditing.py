@@ -27,10 +27,11 @@ from ..slicers import Slicer, restore
 from ..slicers.gmm import Gmm
 from ..version import __version__
 from .findings import Findings, find_slices
+from .influence import rank_training_rows
 from .looks import audit_look, options_as_json
 from .methods import Method, Options, build_slicers, default_methods, method_names, reads_influence
 from .notes import drawn_note, input_notes
-from .searching import SEARCH_ROWS, Effort
+from .searching import SEARCH_ROWS, Effort, method_key
 from .seeking import FEWEST_ROWS, Sought, seek
 from .self_test import RepeatedSearch, SearchTest, measure_search
 
@@ -164,6 +165,9 @@ def audit(
         evaluation, built, discover, settings, crossfit=crossfit, train=train, seed=seed, effort=effort
     )
     tested = measure_search(repeat, findings, self_test, progress)
+    if train is not None and findings.slices:
+        evaluation, train, unranked = rank_training_rows(evaluation, train, discover)
+        said += unranked
     record = {**search, **_settings_record(settings, method_names(methods), options, train, findings, sought, said)}
     record |= {"look": look, "softness": softness, "ownership": ownership, "groups": grouping}
     plain = _unexplained(findings, evaluation, discover, record, tested)
@@ -353,13 +357,36 @@ def drawn_clusters(audit: Audit) -> Array | None:
     return None
 
 
+def own_members(audit: Audit) -> dict[str, Array]:
+    """Return, for each approximation of a cluster of influence embeddings, (n,) bool: the rows of that cluster."""
+    tasks = dict(audit.evaluation.tasks())
+    found: dict[str, Array] = {}
+    placed: dict[str, Array] = {}
+    for slice_ in audit.slices:
+        rule = slice_.rule.get("of") or {}
+        key = method_key(slice_.slicer)
+        if rule.get("representation") != INFLUENCE or "component" not in rule or key not in audit.slicers:
+            continue
+        if key not in placed:
+            placed[key] = audit.slicers[key].membership(tasks[slice_.task])
+        own = int(rule["component"])
+        found[slice_.id] = placed[key][:, own] >= audit.slicers[key].thresholds_[own]
+    return found
+
+
 def _explain(
     plain: Audit, train: Evaluation | None, texts: Captions | None, vocabulary: Sequence[str] | None, seed: int
 ) -> Audit:
     arrays = {}
     if texts is not None:  # captions lie along directions that a slicer learned
         arrays = {key: slicer.to_state().arrays for key, slicer in plain.slicers.items()}
-    clusters = drawn_clusters(plain)
     return explain_audit(
-        plain, seed=seed, clusters=clusters, train=train, texts=texts, vocabulary=vocabulary, arrays=arrays
+        plain,
+        seed=seed,
+        clusters=drawn_clusters(plain),
+        train=train,
+        texts=texts,
+        vocabulary=vocabulary,
+        arrays=arrays,
+        own=own_members(plain),
     )

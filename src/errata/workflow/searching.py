@@ -20,6 +20,7 @@ from ..slicers.undeclared import is_ours, undeclared_slices
 
 SEARCH_ROWS = 200_000
 FEWEST_SEARCHED = 1000
+APPROXIMATION = "-approximation"  # ends the key of an approximation
 MOST_UNLABELLED = 20_000  # held-out rows whose representations help a search: more take memory and say no more
 
 UNDECLARED = (
@@ -194,7 +195,12 @@ def _unlabelled(view: Evaluation, held_out: Array) -> Evaluation:
 
 
 def approximation_key(search: Search) -> str:
-    return f"{search.key}-approximation"
+    return f"{search.key}{APPROXIMATION}"
+
+
+def method_key(key: str) -> str:
+    """Return the key of the slicer that an approximation stands for; any other key as it is."""
+    return key.removesuffix(APPROXIMATION)
 
 
 def _candidate(search: Search, slicer: Any, weights: Array, j: int) -> SliceCandidate:

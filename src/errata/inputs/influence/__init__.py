@@ -5,7 +5,7 @@ an evaluation's own arrays.
 """
 
 from .fitting import Influence, fit_influence, load_influence, restore_influence, save_influence
-from .head import SOURCE, HeadInfluence, InfluenceOptions, add_influence
+from .head import SOURCE, HeadInfluence, InfluenceOptions, add_influence, last_layer_weights
 from .layers import LayersInfluence
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "LayersInfluence",
     "add_influence",
     "fit_influence",
+    "last_layer_weights",
     "load_influence",
     "restore_influence",
     "save_influence",

@@ -353,6 +353,17 @@ def add_influence(
     return fitted.embed(evaluation), train
 
 
+def last_layer_weights(evaluation: Evaluation, train: Evaluation) -> int:
+    """How many weights the last layer has; InputError where these rows do not show its input and output."""
+    name = _features_of(evaluation, None)
+    if not _has_outputs(train, name) or train.labels is None:
+        raise InputError(f"they need labels, predictions and the representation `{name}`")
+    outputs = 1
+    if evaluation.task != "regression":
+        outputs = _logit_probs(evaluation.rows(np.arange(1))).shape[1]
+    return int((evaluation.representations[name].shape[1] + 1) * outputs)
+
+
 def _has_outputs(evaluation: Evaluation, name: str) -> bool:
     """Whether the rows have the representation and the model's outputs, which the curvature needs."""
     return name in evaluation.representations and evaluation.predictions is not None

@@ -7,7 +7,8 @@ from typing import Any
 
 from ...core import Slice
 from ...core.audit import of_kind
-from ...explain.coherence import Coherence
+from ...explain.coherence import CHANCE, Coherence, Homogeneity
+from ...explain.own_label import LabelShare, OwnLabel
 from ...explain.relabel import Relabel
 from ...explain.training_opponents import Opponents, OpponentShare
 from ...explain.training_rows import TrainingRow
@@ -17,7 +18,6 @@ from ..row_items import LONG, MARKS, clipped, example_item, loss_text
 
 PROFILE = 6
 FEW = 4
-CHANCE = 0.05  # a coherence that so many random groups reach is not called one
 
 WHY = Section(
     "why",
@@ -34,14 +34,28 @@ def influence(view: View, slice_: Slice) -> dict[str, Any] | None:
     opponents = slice_.explanation(Opponents)
     if alike is None:
         return None
-    central = [example_item(view, row) for row in alike.central]
-    values = {"coherence": coherence(alike), "central": central, "groups": [], "profile": [], "profiled": 0}
+    values = {"coherence": coherence(alike), "central": _central(view, alike), "own_label": None}
+    values |= {"groups": [], "profile": [], "profiled": 0, "held": None}
+    own = slice_.explanation(OwnLabel)
+    if own is not None:
+        values["own_label"] = _own_label(own)
     if opponents is None:
-        return {**values, "held": None}
+        return values
     values["groups"] = _groups(opponents)
     values["profile"] = [_share(row) for row in _most_enriched(opponents.profile)]
     values["profiled"] = opponents.profile[0].opponents[1] if opponents.profile else 0
     return {**values, "held": _held(opponents)}
+
+
+def _central(view: View, alike: Coherence) -> dict[str, Any] | None:
+    """The members in the middle of the cluster, as a group of rows."""
+    if not alike.central:
+        return None
+    whose = "its errors" if alike.rows == "wrong" else "its members"
+    if alike.clustered is not None:
+        whose += " that the method itself put together"
+    rows = [example_item(view, row) for row in alike.central]
+    return {"title": "Nearest the centre", "note": f"of {whose}, by influence", "rows": rows}
 
 
 def strongest_opponents(slice_: Slice) -> dict[str, Any] | None:
@@ -56,16 +70,109 @@ def strongest_opponents(slice_: Slice) -> dict[str, Any] | None:
 
 
 def coherence(alike: Coherence) -> str:
-    """One sentence, on rows that were not searched."""
+    """A few sentences, on rows that were not searched."""
     what = "errors" if alike.rows == "wrong" else "rows"
     if alike.cosine is None or alike.random is None or alike.p_value is None:
         return f"Too few {what} among its held-out rows to say whether they have one cause."
-    verdict = "no more alike than chance" if alike.p_value > CHANCE else "more alike than chance"
-    return (
-        f"Its {numbers.counted(alike.n, what.removesuffix('s'))} among the held-out rows are {verdict}: mean cosine "
-        f"of their influence {alike.cosine:.2f}, of as many {what} at random {alike.random:.2f} "
+    columns = "" if alike.columns is None else f" in its first {numbers.counted(alike.columns, 'column')}"
+    first = (
+        f"Its {numbers.counted(alike.n, what.removesuffix('s'))} among the held-out rows are {_degree(alike)}: mean "
+        f"cosine of their influence{columns} {alike.cosine:.2f}, of as many {what} at random {alike.random:.2f} "
         f"(p = {alike.p_value:.3f})."
     )
+    return " ".join(filter(None, [first, _beside_label(alike, what), _clustered(alike), _homogeneity(alike)]))
+
+
+def _degree(alike: Coherence) -> str:
+    if alike.p_value is None or alike.p_value > CHANCE:
+        return "no more alike than chance"
+    return "more alike than chance" if alike.alike else "hardly more alike than chance"
+
+
+def _beside_label(alike: Coherence, what: str) -> str:
+    """Whether they share more than their label."""
+    if alike.same_label is None or alike.same_label_p is None:
+        return ""
+    numbers_ = f"{alike.same_label:.2f} (p = {alike.same_label_p:.3f})"
+    if alike.beyond_label:
+        return f"They share more than a label: of {what} with the same labels it is {numbers_}."
+    return f"Other {what} with the same labels are about as alike, {numbers_}: the label may be all they share."
+
+
+def _clustered(alike: Coherence) -> str:
+    if alike.clustered is None:
+        return ""
+    return f"The method itself would put {numbers.out_of(*alike.clustered)} of them together."
+
+
+def _homogeneity(alike: Coherence) -> str:
+    """Equation 8 of InfEmbed in words."""
+    same: Homogeneity | None = alike.homogeneity
+    if same is None:
+        return ""
+    text = (
+        f"Label homogeneity: {numbers.rate_of(*same.labels)} have the label {same.label}, "
+        f"{numbers.rate_of(*same.predictions)} the prediction {same.prediction}"
+    )
+    if same.margins is None or same.random is None:
+        return f"{text}."
+    margins = f"{same.margins:.2f}, at random {same.random:.2f}"
+    return f"{text}; mean product of their margins (label less probabilities) {margins}."
+
+
+def _own_label(own: OwnLabel) -> dict[str, Any]:
+    """Rows of the slice's own label: opponents beside helpers, and what tells them apart."""
+    of = f"of {numbers.counted(own.total, 'training row')} labelled {own.label}"
+    named = (
+        ("Opponents of its own label", "point the other way most", own.opponents),
+        ("Helpers of its own label", "point the same way most", own.helpers),
+    )
+    groups = [
+        {"title": title, "note": f"{note}; {len(rows)} {of}", "rows": [_training_item(row) for row in rows]}
+        for title, note, rows in named
+        if rows
+    ]
+    return {"groups": groups, "sentence": own_label_sentence(own), "shares": [_label_share(row) for row in own.shares]}
+
+
+def own_label_words(slice_: Slice) -> str:
+    """What tells opponents of the slice's own label from its helpers; nothing where there are none."""
+    own = slice_.explanation(OwnLabel)
+    return "" if own is None else own_label_sentence(own)
+
+
+def own_label_sentence(own: OwnLabel) -> str:
+    """The most telling column, and how well the model has learnt both kinds of rows."""
+    words = f"Training rows of its own label, {own.label}:"
+    if own.held is None and not own.shares and own.losses is None:
+        return f"{words} {len(own.opponents)} that pull it the wrong way are shown beside those that do not."
+    parts = []
+    if own.shares:
+        top = own.shares[0]
+        parts.append(
+            f"{top.column} is {top.value} in {numbers.out_of(*top.opponents)} of those that pull it the wrong way "
+            f"most and in {numbers.out_of(*top.helpers)} of those that pull it the right way "
+            f"(all of the label: {numbers.rate_of(*top.label)})"
+        )
+    else:
+        parts.append("no column tells those that pull it the wrong way from those that do not")
+    if own.losses is not None:
+        against, beside, base = own.losses
+        parts.append(f"their mean training loss is {against:.2g} and {beside:.2g} (all of the label: {base:.2g})")
+    return f"{words} {'; '.join(parts)}."
+
+
+def _label_share(row: LabelShare) -> dict[str, Any]:
+    def with_interval(counts: tuple[int, int], interval: tuple[float, float]) -> str:
+        return f"{numbers.out_of(*counts)} ({numbers.rate(interval[0])} to {numbers.rate(interval[1])})"
+
+    return {
+        "column": row.column,
+        "value": row.value,
+        "opponents": with_interval(row.opponents, row.interval),
+        "helpers": with_interval(row.helpers, row.helpers_interval),
+        "label": numbers.rate_of(*row.label),
+    }
 
 
 def _held(opponents: Opponents) -> str | None:
@@ -142,5 +249,5 @@ def _relabel_note(view: View, slice_: None, parts: Sequence[Values]) -> dict[str
 
 
 LABELS = Section("relabel", "Training labels to look at again", 1, page="overview", context=_relabel_note)
-COHERENCE = Part("coherence", WHY, influence, "part_influence.html", includes=("opponents",))
+COHERENCE = Part("coherence", WHY, influence, "part_influence.html", includes=("opponents", "own_label"))
 RELABEL = Part("relabel", LABELS, relabel_table, "part_relabel.html")

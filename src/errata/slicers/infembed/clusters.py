@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import Array, Evaluation, InputError
+from ...core import Array, InputError
 from ...core.blocks import Matrix, blocks, unit
 from ..numerics import unconverged
 
@@ -73,22 +73,6 @@ def _sums(X: Array, nearest: Array, k: int) -> Array:
     sums = np.zeros((k, X.shape[1]))
     np.add.at(sums, nearest, X)
     return sums
-
-
-def columns_used(evaluation: Evaluation, d: int, axes: int | None) -> int:
-    """How many of the first columns are clustered: so many for each class; None: all d.
-
-    The columns of an influence embedding come in the order of the Hessian's eigenvalues. A few for each class stand
-    out from the others, which hold noise, and noise of the same size: k-means sees nothing else where there are many.
-    """
-    if axes is None:
-        return d
-    probs = evaluation.probs
-    labels = evaluation.labels
-    classes = 2  # a regression has as few directions as two classes
-    if evaluation.task == "classification" and labels is not None:
-        classes = probs.shape[1] if probs is not None else len(np.unique(labels))
-    return min(d, axes * max(2, classes))
 
 
 def to_cluster(X: Matrix, used: int, unit_length: bool) -> Array:

@@ -13,10 +13,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from ...core import Array, Evaluation, InputError, State
+from ...core.influence import AXES, columns_used
 from ...core.membership import excess_order
 from ..contract import BaseSlicer, check_columns
 from ..options import AT_LEAST_ONE, NOT_NEGATIVE, Interval
-from .clusters import columns_used, lloyd, nearest_centre, to_cluster
+from .clusters import lloyd, nearest_centre, to_cluster
 
 ROOT = -1
 
@@ -140,7 +141,7 @@ class InfembedRule(BaseSlicer):
         min_rows: int = 25,
         rule: Rule | None = None,
         branch: int = 2,
-        axes: int | None = 4,
+        axes: int | None = AXES,
         advanced: Mapping[str, Any] | None = None,
         representation: str = "influence",
         seed: int = 0,
@@ -185,6 +186,7 @@ class InfembedRule(BaseSlicer):
                 "kind": "component",
                 "representation": self.representation_,
                 "component": rank,
+                "columns": X.shape[1],
                 "depth": slices[j].statistics.depth,
             }
             for rank, j in enumerate(order)

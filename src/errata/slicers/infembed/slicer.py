@@ -9,10 +9,11 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from ...core import Array, Evaluation, State
+from ...core.influence import AXES, columns_used
 from ...core.membership import excess_order
 from ..contract import BaseSlicer, check_columns
 from ..options import AT_LEAST_ONE, POSITIVE
-from .clusters import NOISE, clusters_of, columns_used, follow, lloyd, nearest_centre, to_cluster
+from .clusters import NOISE, clusters_of, follow, lloyd, nearest_centre, to_cluster
 
 GRADE = 1e-4  # that weights of one cluster differ by at most: enough to rank its rows, and all of them are members
 
@@ -100,7 +101,7 @@ class Infembed(BaseSlicer):
         self,
         slices: int = 10,
         clusterer: Literal["normalised", "kmeans", "dbscan", "spectral"] | Clusterer = "kmeans",
-        axes: int | None = 4,
+        axes: int | None = AXES,
         unit_length: bool = False,
         advanced: Mapping[str, Any] | None = None,
         representation: str = "influence",
@@ -160,6 +161,7 @@ class Infembed(BaseSlicer):
                 "kind": "component",
                 "representation": self.representation_,
                 "component": i,
+                "columns": X.shape[1],
                 "clusterer": self._clusterer_name,
             }
             for i in range(len(numbers))
