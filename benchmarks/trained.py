@@ -43,6 +43,7 @@ def seen_by(
     *,
     seed: int,
     weights: Array | None = None,
+    device: str = "cpu",
 ) -> Seen:
     """rows: pictures (n, px, px, 3) and labels (n,) to train on. asked: pictures to read the trained network on."""
     path = folder / "networks" / f"{_digest(recipe, *rows, asked, seed, weights)}.npz"
@@ -51,8 +52,8 @@ def seen_by(
         model = network(recipe.architecture, px=pixels.shape[1], outputs=int(labels.max()) + 1, seed=seed)
         loss = None if recipe.q is None else generalised_cross_entropy(recipe.q)
         settings = {"epochs": recipe.epochs, "batch": recipe.batch, "lr": recipe.lr}
-        fit(model, pixels, labels, seed=seed, weights=weights, loss=loss, device="cpu", **settings)
-        logits, hidden = outputs(model, asked, device="cpu")
+        fit(model, pixels, labels, seed=seed, weights=weights, loss=loss, device=device, **settings)
+        logits, hidden = outputs(model, asked, device=device)
         path.parent.mkdir(parents=True, exist_ok=True)
         np.savez(path, probs=softmax(logits.astype(np.float64), axis=1), hidden=hidden)
     with np.load(path, allow_pickle=False) as file:
