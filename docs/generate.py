@@ -606,7 +606,7 @@ def audit_json() -> str:
     settings = {name: words for name, (_, words) in fields_of(Settings).items()}
     overall = fields_of(Overall)
     slice_ = {
-        name: words for name, (_, words) in fields_of(Slice).items() if name not in ("weights", "audited")
+        name: words for name, (_, words) in fields_of(Slice).items() if name not in ("weights", "audited", "judged")
     } | SLICE
     lines = ["# audit.json", "", NOTE, ""]
     lines += [

@@ -12,8 +12,9 @@ import pytest
 from scipy import stats
 
 import errata
+from errata.core.compared_slices import known_groups
 from errata.core.gaps import Counts, p_gap
-from errata.core.known_slices import count_tested, known_groups
+from errata.core.known_slices import count_tested
 from errata.core.paired import OutcomeChanges, change_interval, count_changes, visible_rise
 from errata.report.comparison_lines import compare_audits
 from support.command import run
@@ -188,7 +189,7 @@ def test_a_slice_of_the_other_half_is_measured_there(data: dict) -> None:
     first = errata.audit(model(data, hard(data, 0.6), 1), methods=["gmm"], crossfit=True)
     reverse = [slice_ for slice_ in first.confirmed if slice_.confirmed_on == "discover"]
     assert reverse
-    groups = {group.id: group for group in known_groups(first, np.arange(N), model(data, hard(data, 0.6), 2))}
+    groups = {group.id: group for group in known_groups(first, np.arange(N), model(data, hard(data, 0.6), 2), reverse)}
     for slice_ in reverse:
         assert (groups[slice_.id].inside == (slice_.members & first.discover)).all()
 

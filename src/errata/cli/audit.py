@@ -12,12 +12,23 @@ import typer
 
 from ..core import InputError
 from ..report.printing import echo
-from .common import Dir, Names, Sets, plain_warnings, read_options, write_audit
+from .common import (
+    Chosen,
+    Database,
+    Dir,
+    Names,
+    Sets,
+    chosen_words,
+    plain_warnings,
+    read_options,
+    tell_choice,
+    write_audit,
+)
 from .gates import Junit, Summary, check_gate, finish
 from .plugins import Plugins, build_own, import_methods, without_own
 
 if TYPE_CHECKING:
-    from ..core import Evaluation
+    from ..core import Evaluation, Slice
 
 EngineName = Annotated[
     str, typer.Option(metavar="NAME", help="local, cuda, ray, ray:auto, ray:HOST:PORT or ray://HOST:PORT.")
@@ -223,8 +234,10 @@ def apply(
     source: Annotated[Path, typer.Argument(metavar="INPUT", help="New rows; no labels are needed.")],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The .parquet to write.")],
     fail_on: Annotated[
-        float | None, typer.Option(metavar="SHARE", help="Exit 1 if a confirmed slice holds more.")
+        float | None, typer.Option(metavar="SHARE", help="Exit 1 if a confirmed or accepted slice holds more.")
     ] = None,
+    slices: Chosen = [],
+    database: Database = None,
     plugin: Plugins = [],
     engine: EngineName = "local",
     memory: Memory = "2GB",
@@ -233,6 +246,7 @@ def apply(
 ) -> None:
     """Find the members of saved slices among new rows."""
     from .. import store, workflow
+    from ..core.judgement import choose
     from ..engine import open_engine
     from ..inputs import read
     from ..report.gates import shares_gate
@@ -241,26 +255,38 @@ def apply(
         raise InputError(f"`--fail-on` must be a share of the rows between 0 and 1; got {fail_on}")
     check_gate(None, (), junit, summary)
     store.check_parquet_output(output)
-    saved = workflow.load(folder, methods=import_methods(plugin))
+    saved = workflow.load(folder, methods=import_methods(plugin), judged=True, database=database)
+    words = chosen_words(slices)
+    chosen = choose(saved, words, "all").slices
     columns = ["all"] if saved.evaluation.metadata else []  # that rules may read
     rows = read(source, metadata=columns)
     worker = open_engine(engine, memory)
-    weights = workflow.apply(saved, rows, place=lambda slicer, some: workflow.place(slicer, some, worker))
-    thresholds = {slice_.id: slice_.threshold for slice_ in saved}
+    some = replace(saved, slices=chosen)
+    weights = workflow.apply(some, rows, place=lambda slicer, part: workflow.place(slicer, part, worker))
+    thresholds = {slice_.id: slice_.threshold for slice_ in chosen}
     with store.atomic_file(output) as partial:
         store.write_memberships(partial, rows.row_ids, weights, thresholds)
-    slices = [slice_ for slice_ in saved.slices if slice_.id in weights]
-    shares = {slice_.id: float((weights[slice_.id] >= slice_.threshold).mean()) for slice_ in slices}
-    for slice_ in slices:
+    placed = [slice_ for slice_ in chosen if slice_.id in weights]
+    shares = {slice_.id: float((weights[slice_.id] >= slice_.threshold).mean()) for slice_ in placed}
+    tell_choice(saved, words, "all")
+    for slice_ in placed:
         echo(f"{slice_.id} {slice_.name}: {shares[slice_.id]:.2%} of {len(rows):,} rows ({slice_.verdict})")
-    for slice_ in saved.slices:
-        if slice_.id not in weights and slice_.rule.get("scope"):
-            missing = " and ".join(f"{key}s" for key in slice_.rule["scope"])
-            echo(f"{slice_.id} {slice_.name}: not placed, since these rows have no {missing}")
-        elif slice_.id not in weights and slice_.rule.get("kind") == "ids":
-            echo(f"{slice_.id} {slice_.name}: not placed, since it is a list of other rows")
+    for slice_ in chosen:
+        if slice_.id not in weights:
+            echo(f"{slice_.id} {slice_.name}: not placed, since {_why_not(slice_)}")
     echo(str(output))
-    finish(shares_gate(saved.slices, shares, len(rows), fail_on), junit, summary)
+    finish(shares_gate(chosen, shares, len(rows), fail_on), junit, summary)
+
+
+def _why_not(slice_: Slice) -> str:
+    """Why a slice has no members among new rows."""
+    merged = () if slice_.judged is None else slice_.judged.merged
+    for part in (slice_, *merged):
+        if part.rule.get("scope"):
+            return f"these rows have no {' and '.join(f'{key}s' for key in part.rule['scope'])}"
+        if part.rule.get("kind") == "ids":
+            return "it is a list of other rows"
+    return "only its outcomes define it"
 
 
 def methods(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:

@@ -21,6 +21,16 @@ if TYPE_CHECKING:
 
 Names = list[str]
 Dir = Annotated[Path, typer.Argument(metavar="DIR", help="A saved audit.")]
+Database = Annotated[str | None, typer.Option(metavar="URL", help="Database of the records. Default: a file in DIR.")]
+Chosen = Annotated[
+    Names,
+    typer.Option(
+        "--slices",
+        "--slice",
+        metavar="accepted|confirmed|all|ID",
+        help="Which slices; repeat, or separate by commas. Default: those that people accepted, if any.",
+    ),
+]
 Sets = Annotated[Names, typer.Option("--set", metavar="METHOD.KEY=VALUE", help="An option of a method.")]
 
 
@@ -41,6 +51,20 @@ def read_options(methods: Sequence[str], sets: Sequence[str], representations: S
         for method in searching:
             options.setdefault(method, {})["representation"] = name
     return options
+
+
+def chosen_words(slices: Sequence[str]) -> list[str] | None:
+    """Return words and ids from `--slices`; None where nobody named any."""
+    return [word.strip() for text in slices for word in text.split(",") if word.strip()] or None
+
+
+def tell_choice(audit: Audit, words: Sequence[str] | None, default: Any = "confirmed", *, quiet: bool = False) -> None:
+    """Print which slices a command starts from, where nobody named them and people accepted some."""
+    from ..core.judgement import choose
+
+    sentence = choose(audit, words, default).sentence
+    if sentence:
+        echo(sentence, err=quiet)
 
 
 def _searching(methods: Sequence[str]) -> list[str]:

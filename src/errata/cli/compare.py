@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from ..core import InputError
 from ..report.printing import echo, safe_console
-from .common import Names, Sets, read_options
+from .common import Chosen, Database, Names, Sets, chosen_words, read_options
 from .gates import Junit, Summary, check_gate, finish
 from .plugins import Plugins, import_methods
 
@@ -21,9 +22,11 @@ def compare(
         Path | None,
         typer.Option("-o", "--output", metavar="PATH", help="A .json or .html file, or a new folder with both."),
     ] = None,
-    slices: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="A saved audit of other rows: compare its confirmed slices.")
+    slices: Chosen = [],
+    slices_of: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="A saved audit of other rows: compare its slices on these.")
     ] = None,
+    database: Database = None,
     by: Annotated[
         Names, typer.Option(metavar="COLUMN", help="Compare each value of `label` or of a column; repeat.")
     ] = [],
@@ -59,14 +62,17 @@ def compare(
     options = read_options(methods or workflow.COMPARE_METHODS, sets, representation)
     if methods:
         workflow.check_methods(methods, options, seed, "none")
-    known = None if slices is None else workflow.load(slices, methods=import_methods(plugin))
-    before = _read(first, metadata)
+    words = _check_words(slices)
+    judged: dict[str, Any] = {"judged": True, "database": database, "methods": import_methods(plugin)}
+    known = None if slices_of is None else workflow.load(slices_of, **judged)
+    before = _read(first, metadata, **judged) if known is None else _read(first, metadata)
     after = _read(second, [])
     with progress_bar() as progress:
         comparison = workflow.compare(
             before,
             after,
             slices=known,
+            which=words,
             by=by,
             search=search,
             methods=methods or None,
@@ -85,6 +91,8 @@ def compare(
     else:
         console = safe_console(highlight=False)
         console.print(report.comparison_table(comparison), *map(Text, comparison.facts["notes"]), sep="\n")
+    if comparison.facts["chosen"]:
+        echo(comparison.facts["chosen"], err=as_json)
     finish(gate, junit, summary, quiet=as_json)
 
 
@@ -102,11 +110,20 @@ def _write(output: Path, text: str, page: str) -> None:
         (folder / "report.html").write_text(page, encoding="utf-8")
 
 
-def _read(path: Path, metadata: Names) -> Any:
+def _check_words(slices: Names) -> list[str] | None:
+    """Return what `--slices` names; a folder is meant for another option, which had this name up to 0.4."""
+    words = chosen_words(slices)
+    for word in words or ():
+        if Path(word).is_dir():
+            raise InputError(f"`--slices` takes ids, accepted or confirmed; got the folder {word}; use --slices-of")
+    return words
+
+
+def _read(path: Path, metadata: Names, **loading: Any) -> Any:
     """Return a saved audit where the path is a folder, else the rows of a file."""
     from .. import workflow
     from ..inputs import read
 
     if path.is_dir():
-        return workflow.load(path)
+        return workflow.load(path, **loading)
     return read(path, metadata=metadata)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from ..report.printing import echo, safe_console
-from .common import Dir, Names
+from .common import Chosen, Database, Dir, chosen_words, tell_choice
 from .gates import Junit, Summary, check_gate, finish
 from .plugins import Plugins, import_methods
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ..fix import PlanFunction
 
 Output = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The .parquet to write.")]
-Slices = Annotated[Names, typer.Option("--slice", metavar="ID", help="A slice; repeat. Default: the confirmed ones.")]
 
 
 def plan_commands() -> typer.Typer:
@@ -44,7 +43,7 @@ def _command(plan: PlanFunction) -> Any:
     fields = [_field("folder", Dir), *(_field(name, _file(name, helps)) for name in rows), _field("output", Output)]
     for parameter in parameters:
         if parameter.name == "slices":
-            fields.append(_field("slices", Slices, []))
+            fields += [_field("slices", Chosen, []), _field("database", Database, None)]
         elif parameter.name not in rows:
             option = typer.Option(help=helps.get(parameter.name, ""))
             annotation: Any = Annotated[_option_type(parameter.default), option]
@@ -55,13 +54,16 @@ def _command(plan: PlanFunction) -> Any:
         from ..inputs import read
 
         store.check_parquet_output(output)
-        audit = workflow.load(folder)
+        takes_slices = "slices" in values
+        audit = workflow.load(folder, judged=takes_slices, database=values.pop("database", None))
         for name in rows:
             values[name] = read(values[name])
-        if "slices" in values:
-            values["slices"] = values["slices"] or None
+        if takes_slices:
+            values["slices"] = chosen_words(values["slices"])
         result = plan(audit, **values)
         store.save_plan(result, output)
+        if takes_slices and result.slices:
+            tell_choice(audit, values["slices"])
         echo(result.why)
         echo(str(output))
 
@@ -100,7 +102,8 @@ def recheck(
     before: Annotated[Path, typer.Argument(metavar="BEFORE", help="Held-out rows under the audited model.")],
     after: Annotated[Path, typer.Argument(metavar="AFTER", help="The same rows under the other model.")],
     output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="A .json to write.")] = None,
-    slices: Slices = [],
+    slices: Chosen = [],
+    database: Database = None,
     alpha: Annotated[float, typer.Option(help="Chance that any interval misses, on each side.")] = 0.05,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
     fail_on: Annotated[str | None, typer.Option(metavar="worse", help="Exit 1 if any group of rows got worse.")] = None,
@@ -116,8 +119,10 @@ def recheck(
     if output is not None:
         store.check_output(output)
     check_gate(fail_on, ("worse",), junit, summary)
-    audit = workflow.load(folder, methods=import_methods(plugin))
-    comparison = fix.recheck(audit, read(before), read(after), slices=slices or None, alpha=alpha)
+    audit = workflow.load(folder, methods=import_methods(plugin), judged=True, database=database)
+    words = chosen_words(slices)
+    comparison = fix.recheck(audit, read(before), read(after), slices=words, alpha=alpha)
+    tell_choice(audit, words, quiet=as_json)
     text = json.dumps(comparison.to_json(), indent=1)
     if output is not None:
         with store.atomic_file(output) as partial:

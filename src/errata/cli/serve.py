@@ -22,12 +22,10 @@ import typer
 from ..core import InputError, require
 from ..defuse.site import RunSite
 from ..report.printing import echo
-from .common import Dir
+from .common import Database, Dir
 
 if TYPE_CHECKING:
     from ..core import Audit, Slice
-
-Database = Annotated[str | None, typer.Option(metavar="URL", help="Database of the records. Default: a file in DIR.")]
 
 LISTENING = 128  # connections that wait to be taken
 EVERY_ADDRESS = ("", "0.0.0.0", "::")  # of this machine: people may use names that are not known here

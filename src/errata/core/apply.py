@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from .audit import Audit
+from .audit import Audit, Slice
 from .blocks import Array
 from .evaluation import Evaluation
 from .scope import can_place, rows_in_scope
@@ -34,7 +35,8 @@ def apply(audit: Audit, evaluation: Evaluation, *, place: Place | None = None) -
     dict
         Slice id -> (n,) weights; a row is a member where its weight is at least the slice's threshold. Slices that
         only the outcome defines, and that have no approximation, are left out, and so are slices within a prediction
-        or a label where these rows have none, and slices that are a list of rows where these are other rows.
+        or a label where these rows have none, and slices that are a list of rows where these are other rows. Of an
+        audit as people left it, a slice holds what was merged into it; rows that people moved are moved nowhere else.
 
     Examples
     --------
@@ -55,21 +57,50 @@ def apply(audit: Audit, evaluation: Evaluation, *, place: Place | None = None) -
     >>> bool(new[inside, 0].mean() > 1)
     True
     """
-    tasks = dict(evaluation.tasks())
     same_ids = bool(np.isin(evaluation.row_ids, audit.evaluation.row_ids).all())
-    memberships: dict[tuple[str, str], Array] = {}
+    placing = _Placing(audit, dict(evaluation.tasks()), evaluation, same_ids, place)
     weights: dict[str, Array] = {}
     for slice_ in audit.slices:
-        rows = tasks.get(slice_.task, evaluation)
+        judged = slice_.judged
+        if judged is not None and judged.decided.into is not None:
+            continue  # its rows are those of the slice that it was merged into
+        merged = () if judged is None else judged.merged
+        parts = [placing.weights(part) for part in (slice_, *merged)]
+        if all(part is not None for part in parts):
+            weights[slice_.id] = _joined(slice_, merged, parts)
+    return weights
+
+
+@dataclass
+class _Placing:
+    """Some rows, and the memberships of slicers that were asked so far."""
+
+    audit: Audit
+    tasks: Mapping[str, Evaluation]
+    evaluation: Evaluation
+    same_ids: bool
+    place: Place | None
+    memberships: dict[tuple[str, str], Array] = field(default_factory=dict)
+
+    def weights(self, slice_: Slice) -> Array | None:
+        """(n,) of a slice; None where it cannot be placed among these rows."""
+        rows = self.tasks.get(slice_.task, self.evaluation)
         if slice_.column < 0 or not can_place(rows, slice_.rule.get("scope")):
-            continue
-        if slice_.rule.get("kind") == "ids" and not same_ids:
-            continue
+            return None
+        if slice_.rule.get("kind") == "ids" and not self.same_ids:
+            return None
         key = slice_.slicer, slice_.task
-        if key not in memberships:
-            slicer = audit.slicers[slice_.slicer]
-            memberships[key] = slicer.membership(rows) if place is None else place(slicer, rows)
-        weights[slice_.id] = scoped(slice_.rule, rows, memberships[key][:, slice_.column])
+        if key not in self.memberships:
+            slicer = self.audit.slicers[slice_.slicer]
+            self.memberships[key] = slicer.membership(rows) if self.place is None else self.place(slicer, rows)
+        return scoped(slice_.rule, rows, self.memberships[key][:, slice_.column])
+
+
+def _joined(slice_: Slice, merged: Sequence[Slice], parts: Sequence[Any]) -> Array:
+    """(n,) weights of a slice with those that people merged into it: a member of one is a member."""
+    weights: Array = parts[0]
+    for other, own in zip(merged, parts[1:], strict=True):
+        weights = np.where(own >= other.threshold, np.maximum(weights, slice_.threshold), weights)
     return weights
 
 

@@ -12,6 +12,7 @@ from .blocks import Array
 from .brief import audit_in_brief, slice_in_brief
 from .errors import InputError, unknown
 from .evaluation import Evaluation
+from .judged import Judged
 from .record import Record
 from .self_test import NullRun, SelfTest
 from .views import view_of
@@ -213,6 +214,8 @@ class Slice:
         What its rows have in common.
     audited : AuditedRows, optional
         The rows that its weights are of; an Audit sets it.
+    judged : Judged, optional
+        What people made of it, in an audit as people left it.
 
     Examples
     --------
@@ -249,6 +252,7 @@ class Slice:
     error_types: tuple[str, ...] = ()
     explanations: tuple[Explanation, ...] = ()
     audited: AuditedRows | None = None
+    judged: Judged | None = None
 
     def __repr__(self) -> str:
         return f"Slice: {slice_in_brief(self)}"
@@ -313,7 +317,7 @@ class Slice:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, without the weights."""
-        separate = {"weights", "explanations", "discover", "confirm", "audited"}
+        separate = {"weights", "explanations", "discover", "confirm", "audited", "judged"}
         facts = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in separate}
         facts["discover"] = asdict(self.discover) if self.discover else None
         facts["confirm"] = asdict(self.confirm) if self.confirm else None

@@ -13,7 +13,7 @@ from .paired import change_interval, count_changes, visible_rise
 SCHEMA = "errata.comparison/1"
 
 Judgement = Literal["better", "worse", "no change shown"]
-Kind = Literal["all", "rest", "slice", "group", "found"]
+Kind = Literal["all", "rest", "slice", "group", "found", "new"]
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,10 @@ class Change:
     visible : float, optional
         The smallest rise of the rate that these rows would have shown with 80% power; None where none would.
     kind : str
-        "all" rows, the "rest", a "slice" that is known, a "group" that was named, or "found" by a search for rows that
-        got worse.
+        "all" rows, the "rest", a "slice" that is known, a "group" that was named, "found" by a search for rows that
+        got worse, or "new" in the second model's own audit.
+    corrected : float, optional
+        The change without regression to the mean, where the rows also confirmed the slice; else the change.
     """
 
     id: str
@@ -66,6 +68,12 @@ class Change:
     judgement: Judgement
     visible: float | None = None
     kind: Kind = "slice"
+    corrected: float | None = None
+
+    @property
+    def fair(self) -> float | None:
+        """The change, without regression to the mean where there is any; None without rows."""
+        return self.change if self.corrected is None else self.corrected
 
 
 @dataclass(frozen=True)
@@ -136,6 +144,8 @@ class Group:
         (n,) 0/1 outcomes of all rows.
     kind : str
         As in `Change`.
+    regression : float, optional
+        What must be added to the change, since these rows confirmed the slice; None where they did not.
     """
 
     id: str
@@ -145,6 +155,21 @@ class Group:
     before: Array
     after: Array
     kind: Kind = "slice"
+    regression: float | None = None
+
+    def changed_rows(self, ids: Array, most: int | None = None) -> dict[str, list[Any]]:
+        """Ids of its rows that were `fixed`, and `broken`, in the order of the rows; at most so many of each.
+
+        Parameters
+        ----------
+        ids : array
+            (n,) of all rows.
+        most : int, optional
+            Of each. Default: all.
+        """
+        fixed = self.inside & (self.before > self.after)
+        broken = self.inside & (self.after > self.before)
+        return {"fixed": ids[fixed][:most].tolist(), "broken": ids[broken][:most].tolist()}
 
 
 def measure(group: Group, groups: Array | None, level: float) -> Change:
@@ -164,20 +189,17 @@ def measure(group: Group, groups: Array | None, level: float) -> Change:
     n = len(before)
     before_errors = int(before.sum())
     after_errors = int(after.sum())
-    before_rate = after_rate = change = None
+    before_rate = after_rate = change = corrected = None
     if n:
         before_rate = before_errors / n
         after_rate = after_errors / n
         change = (after_errors - before_errors) / n
+        if group.regression is not None:
+            corrected = change + group.regression
     members = None if groups is None else groups[group.inside]
     counts = count_changes(before, after, members)
     low, high = change_interval(counts, level)
     visible = visible_rise(counts.n, counts.fixed / counts.n, level) if n else None
-    judgement: Judgement = "no change shown"
-    if high < 0:
-        judgement = "better"
-    elif low > 0:
-        judgement = "worse"
     return Change(
         id=group.id,
         name=group.name,
@@ -193,7 +215,15 @@ def measure(group: Group, groups: Array | None, level: float) -> Change:
         broken=int((after > before).sum()),
         change=change,
         interval=(low, high),
-        judgement=judgement,
+        judgement=_judge(low, high),
         visible=visible,
         kind=group.kind,
+        corrected=corrected,
     )
+
+
+def _judge(low: float, high: float) -> Judgement:
+    """What may be said of a change with this interval."""
+    if high < 0:
+        return "better"
+    return "worse" if low > 0 else "no change shown"

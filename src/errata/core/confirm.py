@@ -393,12 +393,19 @@ def _held_out_rows(split: SplitTask, candidate: SliceCandidate, scope: Mapping[s
     return _HeldOutRows(mask, candidate.members[mask], _sided(split.outcome[mask], candidate.side), groups)
 
 
+def count_against_rest(split: SplitTask, candidate: SliceCandidate, scope: Mapping[str, Any] | None) -> gaps.Counts:
+    """What the test of a slice counts: its held-out rows, and the others within a scope, or all of them (None)."""
+    rows = _held_out_rows(split, candidate, scope)
+    counts = rows.compare_with(rest_reference(len(rows.inside)))
+    assert counts is not None  # `select_candidates` takes no slice without enough others
+    return counts
+
+
 def _confirm(split: SplitTask, candidate: SliceCandidate, s: int) -> SliceResult:
     """One candidate of s on held-out rows."""
     scope = candidate.rule.get("scope")
     rows = _held_out_rows(split, candidate, scope)
-    counts = rows.compare_with(rest_reference(len(rows.inside)))
-    assert counts is not None  # `select_candidates` takes no slice without enough others
+    counts = count_against_rest(split, candidate, scope)
     level = split.settings.level / s
     applicable = {name: reference for name, reference in split.references if reference is not None}
     against = {name: _compare_like(rows, reference, candidate.side) for name, reference in applicable.items()}
@@ -434,9 +441,7 @@ def _confirm(split: SplitTask, candidate: SliceCandidate, s: int) -> SliceResult
 
 def _beside_all(split: SplitTask, candidate: SliceCandidate, held_out: HeldOutMeasure) -> HeldOutMeasure:
     """A slice within a scope must also be worse than all other rows: one of a class that is easy is no finding."""
-    rows = _held_out_rows(split, candidate, None)
-    counts = rows.compare_with(rest_reference(len(rows.inside)))
-    assert counts is not None  # there are at least as many others as in the scope
+    counts = count_against_rest(split, candidate, None)
     sign = 1 if candidate.side == "hard" else -1
     p_value = max(held_out.p_value, gaps.p_gap(counts, split.delta))
     return replace(held_out, p_value=p_value, gap_to_all=sign * counts.gap)

@@ -1,52 +1,44 @@
-"""The confirmed slices of an audit under another model, on the rows that confirmed them.
-
-A slice was confirmed because the first model errs in it on held-out rows, so a second model that is no better looks
-better there. Which slices were tested was decided on search rows alone: intervals that hold together over all of them
-hold whichever were confirmed. So the level allows for every slice that was tested, not for those that are shown. The
-rest of the rows is chosen by the same outcomes, and looks worse under any other model; it is not measured.
-"""
+"""The slices of an audit as its test knew them, and the rows that two evaluations share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import fields
 
 import numpy as np
 
-from .audit import Audit
+from .audit import Audit, Slice
 from .blocks import Array
-from .comparison import Group
-from .confirm import Settings, SplitTask
+from .confirm import Settings, SliceCandidate, SplitTask
 from .evaluation import Evaluation
 
 
 def audited_trials(audit: Audit) -> dict[str, SplitTask]:
     """Task -> its rows, split and with the tolerance that they were audited with."""
-    settings = Settings(tolerance=audit.settings.get("tolerance"))
+    names = [field.name for field in fields(Settings)]
+    settings = Settings(**{name: audit.settings[name] for name in names if name in audit.settings})
     return {task: SplitTask(view, audit.discover, settings) for task, view in audit.evaluation.tasks()}
 
 
-def known_groups(audit: Audit, rows: Array, after: Evaluation) -> Iterator[Group]:
-    """Yield each confirmed slice that is worse than the rest, on rows that were held out from its search.
+def split_of(slice_: Slice, trials: Mapping[str, SplitTask]) -> SplitTask:
+    """The rows that a slice was tested on; of the reverse half of a cross-fit, those that the other half searched."""
+    trial = trials[slice_.task]
+    if slice_.confirmed_on == "discover":
+        return SplitTask(trial.evaluation, trial.confirm, trial.settings)
+    return trial
 
-    Parameters
-    ----------
-    audit : Audit
-        Of the first model.
-    rows : array
-        (m,) numbers of the rows of the audit that the second model was measured on.
-    after : Evaluation
-        Those rows, in that order, under the second model.
-    """
-    later = dict(after.tasks())
-    for task, trial in audited_trials(audit).items():
-        outcomes: dict[str, Any] = {"before": trial.outcome[rows], "after": trial.outcome_of(later[task])}
-        for slice_ in audit.confirmed:
-            if slice_.side != "hard" or slice_.task != task:
-                continue
-            held_out = audit.discover if slice_.confirmed_on == "discover" else ~audit.discover
-            inside = (slice_.members & held_out)[rows]
-            yield Group(slice_.id, slice_.name, task, inside, **outcomes)
+
+def candidate_of(slice_: Slice) -> SliceCandidate:
+    """A slice as it is tested."""
+    return SliceCandidate(
+        method=slice_.method,
+        index=slice_.column,
+        weights=slice_.weights,
+        threshold=slice_.threshold,
+        rule=slice_.rule,
+        side=slice_.side,
+        fidelity=slice_.fidelity,
+    )
 
 
 def count_tested(audit: Audit) -> int:

@@ -2,7 +2,7 @@
 
 One kind of plan is one module. `PLANS` is the only list of them: the commands `errata plan KIND` are generated from
 it. A plan function takes the audit first; each parameter annotated `Evaluation` is a file of rows on the command
-line, `slices` is `--slice`, and every other parameter is an option with its default.
+line, `slices` is `--slices`, and every other parameter is an option with its default.
 """
 
 from __future__ import annotations

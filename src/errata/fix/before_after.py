@@ -72,7 +72,8 @@ def recheck(
     after : Evaluation
         The same rows under the other model. Only its outcomes are read.
     slices : list of str, optional
-        Ids of the slices to compare. Default: the confirmed ones.
+        Slices to compare: ids, "accepted", "confirmed" or "all". Default: those that people accepted where there are
+        any (`load(..., judged=True)`), else the confirmed ones.
     alpha : float
         Chance that any of the intervals misses, on each side.
 

@@ -31,7 +31,8 @@ def plan_prompts(
     side : {"hard", "easy", "reference"}
         Captions of the failing side; "easy" and "reference" (the caption of the class alone) are baselines.
     slices : list of str, optional
-        Ids of the slices to fix. Default: the confirmed ones.
+        Slices to fix: ids, "accepted", "confirmed" or "all". Default: those that people accepted where there are any
+        (`load(..., judged=True)`), else the confirmed ones.
 
     Returns
     -------

@@ -35,7 +35,8 @@ def plan_selection(
     per_class : int
         Rows of each class to add, at most.
     slices : list of str, optional
-        Ids of the slices to fix. Default: the confirmed ones.
+        Slices to fix: ids, "accepted", "confirmed" or "all". Default: those that people accepted where there are any
+        (`load(..., judged=True)`), else the confirmed ones.
     by : {"slices", "confidence", "random"}
         How rows are ranked; "confidence" (least confident of the label first) and "random" are baselines that ignore
         the slices.

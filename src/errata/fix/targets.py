@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..core import Audit, Evaluation, InputError, Slice
-from ..core.errors import unknown
+from ..core.judgement import choose
 from ..core.same_rows import count_same_rows
 
 
 def target_slices(audit: Audit, ids: Sequence[str] | None) -> list[Slice]:
-    """Return the slices with these ids; without ids, the confirmed slices that are worse than the rest."""
-    if ids is None:
-        return [slice_ for slice_ in audit.confirmed if slice_.side == "hard" and slice_.column >= 0]
-    if isinstance(ids, str):
-        raise InputError(f"`slices` must be a list of ids; got the text {ids!r}; write [{ids!r}]")
-    known = {slice_.id: slice_ for slice_ in audit.slices if slice_.column >= 0}
-    for name in ids:
-        if name not in known:
-            raise unknown("slice", name, known)
-    return [known[name] for name in ids]
+    """Return the slices that ids or words name; by default what people accepted, else the confirmed ones."""
+    chosen = [slice_ for slice_ in choose(audit, ids).slices if slice_.column >= 0]
+    for name in ids or ():
+        if name in audit and audit[name].column < 0:
+            raise InputError(f"slice {name} is defined by its outcomes and cannot be found in other rows; name another")
+    return chosen
 
 
 def no_targets(audit: Audit) -> str:

@@ -23,7 +23,8 @@ def plan_weights(audit: Audit, train: Evaluation, factor: float = 2.0, *, slices
     factor : float
         The weight of a row in a slice; other rows keep the weight 1.
     slices : list of str, optional
-        Ids of the slices to fix. Default: the confirmed ones.
+        Slices to fix: ids, "accepted", "confirmed" or "all". Default: those that people accepted where there are any
+        (`load(..., judged=True)`), else the confirmed ones.
 
     Returns
     -------

@@ -187,9 +187,18 @@ def edit(connection: Connection, edited: Edit) -> None:
 def edited(connection: Connection, slice: str) -> dict[str, bool]:
     """Row -> in or out, by the last edit of it; rows that are as the method had them are left out."""
     _check_known(connection, slice)
-    lines = select(edits.c.item, edits.c.inside).where(edits.c.slice == slice).order_by(edits.c.number)
-    last = {row.item: row.inside for row in connection.execute(lines)}
-    return {item: inside for item, inside in last.items() if inside is not None}
+    return all_edited(connection).get(slice, {})
+
+
+def all_edited(connection: Connection) -> dict[str, dict[str, bool]]:
+    """Slice -> row -> in or out, by the last edit of it; slices whose rows are all as the method had them are out."""
+    lines = select(edits.c.slice, edits.c.item, edits.c.inside).order_by(edits.c.number)
+    last = {(row.slice, row.item): row.inside for row in connection.execute(lines)}
+    moved: dict[str, dict[str, bool]] = {}
+    for (slice, item), inside in last.items():
+        if inside is not None:
+            moved.setdefault(slice, {})[item] = inside
+    return moved
 
 
 def draw(connection: Connection, drawing: Drawing) -> DrawnSlice:

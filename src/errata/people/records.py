@@ -161,6 +161,11 @@ class Records:
         with self._database.read() as connection:
             return curation.edited(connection, slice)
 
+    def moved(self) -> dict[str, dict[str, bool]]:
+        """Slice -> row -> in (True) or out, of every slice that people moved rows of."""
+        with self._database.read() as connection:
+            return curation.all_edited(connection)
+
     def draw(self, drawing: Drawing) -> DrawnSlice:
         """Save the rows of a loop as a slice, marked as drawn."""
         return self._writer.write(lambda connection: curation.draw(connection, drawing))

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..core import Audit, Change, Comparison, InputError
+from ..core.compared_slices import known_groups, new_groups
 from ..core.comparison import Group, measure
-from ..core.known_slices import count_tested, first_other_label, known_groups, shared_rows
+from ..core.judgement import choose
+from ..core.known_slices import count_tested, first_other_label, shared_rows
 from . import marks, numbers
 
 ALPHA = 0.05
@@ -20,7 +22,10 @@ FORMS = {"better": "better", "worse": "worse", "no change shown": "same"}
 
 
 def compare_audits(first: Audit, second: Audit) -> Comparison:
-    """The first's confirmed slices and all rows, on rows of the first that the second has too."""
+    """Slices of the first, all rows, and slices that only the second has, on the rows that both have.
+
+    The slices are those that people accepted where there are any, else the confirmed ones; merged ones count once.
+    """
     mine, theirs = shared_rows(first.evaluation, second.evaluation)
     if not len(mine):
         raise InputError("the two audits do not share their rows; audit both models on the same ones")
@@ -30,12 +35,20 @@ def compare_audits(first: Audit, second: Audit) -> Comparison:
         raise InputError("one of the two audits has no errors to compare; audit both with labels and predictions")
     if first_other_label(before, after) is not None:
         raise InputError("the two audits have different labels for the same rows; audit both with the same labels")
-    groups = list(known_groups(first, mine, after))
+    choice = choose(first, None)
+    known = list(known_groups(first, mine, after, choice.slices))
+    new = new_groups(first, second)
     outcomes = (before.errors.astype(float), after.errors.astype(float))
-    groups.append(Group("overall", "All rows", "", np.ones(len(mine), dtype=bool), *outcomes, kind="all"))
-    level = ALPHA / (count_tested(first) + 1)
-    changes = tuple(measure(group, before.groups, level) for group in groups)
-    return Comparison(changes, "error", ALPHA, {"rows": len(mine), "of": len(first.evaluation)})
+    overall = Group("overall", "All rows", "", np.ones(len(mine), dtype=bool), *outcomes, kind="all")
+    tested = 1 + count_tested(first) + bool(new) * count_tested(second)
+    changes = [measure(group, before.groups, ALPHA / tested) for group in (*known, *new, overall)]
+    facts = {
+        "rows": len(mine),
+        "of": len(first.evaluation),
+        "chosen": choice.sentence,
+        "changed": {group.id: group.changed_rows(before.row_ids) for group in (*known, *new, overall)},
+    }
+    return Comparison(tuple(changes), "error", ALPHA, facts)
 
 
 def comparison_lines(comparison: Comparison, titles: Mapping[str, str], axis: marks.Axis) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..core import Audit, Change, Comparison, Slice
+from ..core.judgement import decision
 from . import numbers, sentences
 from .comparison_text import is_shown, name_of
 
@@ -200,7 +201,7 @@ def shares_gate(slices: Sequence[Slice], shares: Mapping[str, float], n: int, fa
     Parameters
     ----------
     slices : sequence of Slice
-        Of the audit. Only confirmed ones fail.
+        Of the audit. Only those fail that are confirmed, or that people accepted.
     shares : mapping
         Id of a slice -> share of the rows; a slice that could not be placed is not in it.
     n : int
@@ -215,13 +216,14 @@ def shares_gate(slices: Sequence[Slice], shares: Mapping[str, float], n: int, fa
         if share is None:
             checks.append(Check(name, "skipped", "Not placed among these rows.", ("not placed", slice_.verdict)))
             continue
-        over = fail_on is not None and slice_.verdict == "confirmed" and share > fail_on
+        counts = slice_.verdict == "confirmed" or decision(slice_) == "accepted"
+        over = fail_on is not None and counts and share > fail_on
         status: Status = "failed" if over else "passed"
         sentence = f"It holds {share:.2%} of {numbers.counted(n, 'row')} ({slice_.verdict})."
         checks.append(Check(name, status, sentence, (f"{share:.2%}", slice_.verdict), slice_.id))
     if not checks:
         checks = [Check("slices", "passed", "The audit has no slices.", ("", "none found"))]
-    rule = "" if fail_on is None else f"a confirmed slice holds more than {fail_on:.2%} of the rows"
+    rule = "" if fail_on is None else f"a confirmed or accepted slice holds more than {fail_on:.2%} of the rows"
     return Gate(
         command="apply",
         title=f"{numbers.counted(n, 'row')}, {numbers.counted(len(slices), 'slice')}.",

@@ -12,6 +12,7 @@ from ..core import Array, Audit, Captions, Evaluation, InputError, Progress, sil
 from ..core.confirm import Settings, SplitTask, describe_sensitivity
 from ..core.evaluation import INFLUENCE
 from ..core.grouping import settle_groups
+from ..core.judgement import as_left
 from ..core.ownership import settle_sources
 from ..core.same_rows import count_same_rows
 from ..core.soften import SOFTNESS
@@ -28,6 +29,7 @@ from ..slicers.gmm import Gmm
 from ..version import __version__
 from .findings import Findings, find_slices
 from .influence import rank_training_rows
+from .judging import judgement_of
 from .looks import audit_look, options_as_json
 from .methods import Method, Options, build_slicers, default_methods, method_names, reads_influence
 from .notes import drawn_note, input_notes
@@ -207,7 +209,9 @@ def add_map(audit: Audit, *, seed: int = 0, progress: Progress = silent) -> Audi
     return draw_map(audit, seed=seed, progress=progress)
 
 
-def load(folder: str | Path, *, methods: Sequence[Any] = ()) -> Audit:
+def load(
+    folder: str | Path, *, methods: Sequence[Any] = (), judged: bool = False, database: str | None = None
+) -> Audit:
     """Load a saved audit, with its slicers ready for new rows.
 
     Parameters
@@ -216,11 +220,16 @@ def load(folder: str | Path, *, methods: Sequence[Any] = ()) -> Audit:
         The folder that `save` or the command `errata audit` wrote.
     methods : list of classes
         Slicers of your own that the audit was made with. Without them it opens too, and `apply` says what it lacks.
+    judged : bool
+        Load the slices as people left them in `errata serve`: their names, what was merged and which rows were moved
+        (`Slice.judged`). Plans, `recheck` and `compare` then start from the accepted ones.
+    database : str, optional
+        Where people's records are. Default: the file in the folder; without one, nobody decided anything.
 
     Returns
     -------
     Audit
-        The audit as it was saved.
+        The audit as it was saved, or as people left it.
 
     Examples
     --------
@@ -235,7 +244,10 @@ def load(folder: str | Path, *, methods: Sequence[Any] = ()) -> Audit:
     True
     """
     others = {OwnSlices.name: OwnSlices, **{method.name: method for method in methods}}
-    return store.load(folder, lambda state: restore(state, others), restore_explanation, read)
+    audit = store.load(folder, lambda state: restore(state, others), restore_explanation, read)
+    if not judged:
+        return audit
+    return as_left(audit, judgement_of(audit, folder, database))
 
 
 def save(audit: Audit, folder: str | Path) -> Path:

@@ -16,11 +16,13 @@ import numpy as np
 
 from ..core import Array, Audit, Change, Comparison, Evaluation, InputError, Progress, Slice, Source, silent
 from ..core.apply import apply
+from ..core.compared_slices import known_groups, new_groups
 from ..core.comparison import Group, measure
 from ..core.confirm import Settings, SplitTask
 from ..core.errors import unknown
 from ..core.grouping import settle_groups
-from ..core.known_slices import audited_trials, count_tested, first_other_label, known_groups, shared_rows
+from ..core.judgement import choose
+from ..core.known_slices import audited_trials, count_tested, first_other_label, shared_rows
 from ..core.paired import visible_rise
 from ..core.same_rows import count_same_rows
 from .auditing import audit
@@ -33,9 +35,11 @@ MOST_VALUES = 50  # of a column whose values are compared one by one
 MOST_EXAMPLES = 10
 SMALL = 0.02  # of the held-out rows: the size of slice that sensitivity is stated for
 FLATTERED = (
-    "The rows of the known slices also confirmed them for the first model, so a model that is no better looks better "
-    "there. Their intervals allow for all {tested} slices that were tested; the changes themselves do not."
+    "The rows of known slices also confirmed them, so a model that is no better looks better there (regression to the "
+    "mean). It is taken out of the changes that are shown, {words}. The intervals allow for all {tested} slices that "
+    "were tested."
 )
+MOST_CHANGED = 200  # rows of a group, fixed and newly wrong, whose ids are kept
 
 
 def compare(
@@ -43,6 +47,7 @@ def compare(
     second: Audit | Evaluation,
     *,
     slices: Audit | None = None,
+    which: Sequence[str] | None = None,
     by: Sequence[str] = (),
     search: bool = True,
     methods: Sequence[str] | None = None,
@@ -57,10 +62,14 @@ def compare(
     Parameters
     ----------
     first, second : Audit or Evaluation
-        The rows under each model, matched by id. The first's representations and metadata are searched. The confirmed
-        slices of an audit are compared on the rows that were held out from its search.
+        The rows under each model, matched by id. The first's representations and metadata are searched. The slices of
+        an audit are compared on the rows that were held out from its search, without regression to the mean. Where
+        both are audits, slices that only the second has are compared too; their ids are "new-s1", "new-s2", …
     slices : Audit, optional
-        Compare the confirmed slices of this audit, on rows that were not audited.
+        Compare slices of this audit, on rows that were not audited.
+    which : list of str, optional
+        Which slices: "accepted", "confirmed", "all" or ids. Default: those that people accepted where there are any
+        (`load(..., judged=True)`), else the confirmed ones.
     by : list of str
         Compare each value of these columns: `label`, or metadata of the first.
     search : bool
@@ -98,11 +107,12 @@ def compare(
     if not 0 < alpha < 0.5:
         raise InputError(f"`alpha` must be between 0 and 0.5; got {alpha}")
     pair = _pair(first, second, groups)
-    known = _known(first, slices, pair)
+    known = _known(first, slices, which, pair)
+    new = _new(first, second)
     named = [group for column in by for group in _values(pair, column)]
     methods = _default_methods(pair.before) if methods is None else methods
     searching = search and pair.any_broken and bool(methods)
-    parts = 1 + bool(known.groups or named) + searching
+    parts = 1 + bool(known.groups or named) + bool(new.groups) + searching
     overall = [
         Group("overall", "all rows", task, np.ones(len(pair.before), dtype=bool), *outcomes, kind="all")
         for task, outcomes in pair.outcomes.items()
@@ -111,9 +121,11 @@ def compare(
     level = alpha / parts / max(known.tested + len(named), 1)
     changes += [measure(group, known.groups_of_rows, level) for group in known.groups]
     changes += [measure(group, pair.before.groups, level) for group in named]
+    changes += [measure(group, pair.before.groups, alpha / parts / max(new.tested, 1)) for group in new.groups]
     found = _Found()
     if searching:
         found = _search(pair, alpha / parts, {"methods": methods, "options": options, "seed": seed}, progress)
+    changed = _changed([*overall, *named, *new.groups], pair.before) | _changed(known.groups, known.rows)
     facts: dict[str, Any] = {
         "rows": len(pair.before),
         "parts": parts,
@@ -121,6 +133,8 @@ def compare(
         "seed": seed,
         "tested": found.tested,
         "examples": found.examples,
+        "changed": changed,
+        "chosen": known.sentence,
         "notes": [*pair.notes, *known.notes, *_sensitivity(changes, found)],
     }
     if search:
@@ -201,23 +215,61 @@ class _Known:
     groups_of_rows: Array | None = None  # what rows belong together, of the rows of `groups`
     tested: int = 0  # slices that their intervals allow for
     notes: tuple[str, ...] = ()
+    sentence: str = ""  # which they are, where nobody named them
+    rows: Evaluation | None = None  # that they are of
 
 
-def _known(first: Audit | Evaluation, slices: Audit | None, pair: _Pair) -> _Known:
-    """Return the confirmed slices of an audit: of `slices` on new rows, else of the first on its held-out rows."""
+def _known(first: Audit | Evaluation, slices: Audit | None, which: Sequence[str] | None, pair: _Pair) -> _Known:
+    """Return slices of an audit: of `slices` on new rows, else of the first on its held-out rows."""
     if slices is not None:
-        return _on_new_rows(slices, pair)
+        return _on_new_rows(slices, which, pair)
     if not isinstance(first, Audit):
+        if which:
+            raise InputError("slices can be named where the first model is a saved audit; give its folder")
         return _Known()
-    groups = list(known_groups(first, pair.rows, pair.after))
+    choice = choose(first, which)
+    groups = list(known_groups(first, pair.rows, pair.after, choice.slices))
     if not groups:
         return _Known(notes=("The first audit has no confirmed slice to compare.",))
     tested = count_tested(first)
-    return _Known(groups, pair.before.groups, tested, (FLATTERED.format(tested=tested),))
+    notes = [*_moved_notes(choice.slices), *_regression_notes(groups, tested)]
+    return _Known(groups, pair.before.groups, tested, tuple(notes), choice.sentence, pair.before)
 
 
-def _on_new_rows(slices: Audit, pair: _Pair) -> _Known:
-    """Return the confirmed slices of another audit, on rows that it did not see: no selection, no correction."""
+def _regression_notes(groups: Sequence[Group], tested: int) -> list[str]:
+    """What was taken out of the changes, where the rows confirmed any of the slices."""
+    taken = [group.regression for group in groups if group.regression is not None]
+    if not taken:
+        return []
+    words = f"{100 * min(taken):.1f} to {100 * max(taken):.1f} points each"
+    if len(taken) == 1:
+        words = f"{100 * taken[0]:.1f} points"
+    return [FLATTERED.format(words=words, tested=tested)]
+
+
+def _moved_notes(slices: Sequence[Slice]) -> list[str]:
+    ids = [slice_.id for slice_ in slices if slice_.judged is not None and slice_.judged.edited]
+    if not ids:
+        return []
+    return [f"People moved rows of {', '.join(ids)} and may have seen their outcomes; compared as found."]
+
+
+def _new(first: Audit | Evaluation, second: Audit | Evaluation) -> _Known:
+    """Slices that only the audit of the second model has; none where one of the two is no audit."""
+    if not isinstance(first, Audit) or not isinstance(second, Audit):
+        return _Known()
+    return _Known(new_groups(first, second), tested=count_tested(second))
+
+
+def _changed(groups: Sequence[Group], rows: Evaluation | None) -> dict[str, dict[str, list[Any]]]:
+    """Id of a group -> ids of its rows that were fixed, and that are newly wrong."""
+    if rows is None:
+        return {}
+    return {group.id: group.changed_rows(rows.row_ids, MOST_CHANGED) for group in groups if not group.task}
+
+
+def _on_new_rows(slices: Audit, which: Sequence[str] | None, pair: _Pair) -> _Known:
+    """Return slices of another audit, on rows that it did not see: no selection, no correction."""
     new = np.ones(len(pair.before), dtype=bool)
     if count_same_rows(slices.evaluation, pair.before):
         new = ~np.isin(pair.before.row_ids, slices.evaluation.row_ids)
@@ -227,14 +279,15 @@ def _on_new_rows(slices: Audit, pair: _Pair) -> _Known:
         )
     rows = pair.before.rows(new)
     weights = apply(slices, rows)
+    choice = choose(slices, which)
     groups = []
-    for slice_ in slices.confirmed:
-        if slice_.side == "hard" and slice_.id in weights and slice_.task in pair.outcomes:
+    for slice_ in choice.slices:
+        if slice_.id in weights and slice_.task in pair.outcomes:
             before, after = pair.outcomes[slice_.task]
             inside = weights[slice_.id] >= slice_.threshold
             groups.append(Group(slice_.id, slice_.name, slice_.task, inside, before[new], after[new]))
-    notes = [f"Known slices are compared on {int(new.sum()):,} rows that were not audited."]
-    return _Known(groups, rows.groups, len(groups), tuple(notes))
+    notes = (f"Known slices are compared on {int(new.sum()):,} rows that were not audited.",)
+    return _Known(groups, rows.groups, max(len(groups), 1), notes, choice.sentence, rows)
 
 
 def _values(pair: _Pair, column: str) -> Iterator[Group]:

@@ -7,15 +7,15 @@ slice is judged anew as one of the slices that were tested and the hypotheses to
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from .. import store
 from ..core import Audit, InputError, Slice
-from ..core.confirm import Settings, SliceCandidate, SliceResult, SplitTask, can_test, confirm_all
-from ..core.known_slices import count_tested
+from ..core.confirm import SliceCandidate, SliceResult, SplitTask, can_test, confirm_all
+from ..core.known_slices import audited_trials, candidate_of, count_tested, split_of
 from ..explain import explain_added
 from ..hypothesis import OwnSlices, untestable, with_slice
 from ..report import to_html
@@ -44,7 +44,7 @@ def keep(audit: Audit, hypothesis: str, *, hypotheses: int = 1, task: str = "") 
     Audit
         With the new slice, in order of importance. Its id is one after the last.
     """
-    trials = _trials(audit)
+    trials = audited_trials(audit)
     if task not in trials:
         raise InputError(f"unknown task `{task}`; known: {', '.join(trials)}")
     key = _key(audit, task)
@@ -56,7 +56,7 @@ def keep(audit: Audit, hypothesis: str, *, hypotheses: int = 1, task: str = "") 
     kept = [*earlier["kept"], id]
     counted = max(hypotheses, earlier["counted"], len(kept))
     tested = count_tested(audit) - earlier["counted"] + counted
-    family = [(_split_of(slice_, trials), _candidate_of(slice_)) for slice_ in audit.slices]
+    family = [(split_of(slice_, trials), candidate_of(slice_)) for slice_ in audit.slices]
     results = confirm_all([*family, (trials[task], added)], tested=tested)
     judged = [_judged(slice_, result) for slice_, result in zip(audit.slices, results[:-1], strict=True)]
     plain = replace(
@@ -86,12 +86,6 @@ def keep_in_folder(folder: str | Path, hypothesis: str, *, hypotheses: int = 1, 
     return after, added
 
 
-def _trials(audit: Audit) -> dict[str, SplitTask]:
-    names = [field.name for field in fields(Settings)]
-    settings = Settings(**{name: audit.settings[name] for name in names if name in audit.settings})
-    return {task: SplitTask(view, audit.discover, settings) for task, view in audit.evaluation.tasks()}
-
-
 def _key(audit: Audit, task: str) -> str:
     """What names the slicer of the user's own slices, as the searches have it."""
     tasks = [name for name, _ in audit.evaluation.tasks()]
@@ -112,25 +106,6 @@ def _check(audit: Audit, own: OwnSlices, added: SliceCandidate, trial: SplitTask
         raise InputError(sentence)
     if not can_test(trial, added):
         raise InputError("it has too few rows, or too few others, to be tested; nothing was kept")
-
-
-def _split_of(slice_: Slice, trials: Mapping[str, SplitTask]) -> SplitTask:
-    trial = trials[slice_.task]
-    if slice_.confirmed_on == "discover":
-        return SplitTask(trial.evaluation, trial.confirm, trial.settings)
-    return trial
-
-
-def _candidate_of(slice_: Slice) -> SliceCandidate:
-    return SliceCandidate(
-        method=slice_.method,
-        index=slice_.column,
-        weights=slice_.weights,
-        threshold=slice_.threshold,
-        rule=slice_.rule,
-        side=slice_.side,
-        fidelity=slice_.fidelity,
-    )
 
 
 def _judged(slice_: Slice, result: SliceResult) -> Slice:

@@ -1,0 +1,247 @@
+"""The slices of an audit as people left them: named, merged, with rows moved; and which of them a command takes.
+
+Verdicts stay those of the slices as found. Who moves rows, or merges, may have seen the held-out outcomes: the numbers
+of such a set are measured anew, and are no confirmation. Both stand beside each other (`Judged.found`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from .audit import Audit, HeldOutMeasure, Slice
+from .blocks import Array
+from .confirm import SplitTask, can_test, confirm_all
+from .errors import InputError, unknown
+from .judged import Decided, Judged, Said
+from .known_slices import audited_trials, candidate_of, count_tested, split_of
+
+ACCEPTED = "accepted"
+CONFIRMED = "confirmed"
+ALL = "all"
+WORDS = (ACCEPTED, CONFIRMED, ALL)
+
+
+@dataclass(frozen=True)
+class DrawnRows:
+    """Rows that a person drew a loop around: a hypothesis until it is measured on new rows.
+
+    Attributes
+    ----------
+    id, name : str
+        Of the slice.
+    rows : tuple of str
+        Ids of rows, as text.
+    person, at : str
+        Who drew it and when.
+    """
+
+    id: str
+    name: str
+    rows: tuple[str, ...]
+    person: str = ""
+    at: str = ""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """All that people decided about the slices of an audit.
+
+    Attributes
+    ----------
+    decisions : mapping
+        Id of a slice -> the last decision about it.
+    moved : mapping
+        Id of a slice -> id of a row, as text -> whether it was put in.
+    drawn : tuple of DrawnRows
+        Slices that people drew.
+    said : mapping
+        Id of a slice -> what people answered about its rows.
+    """
+
+    decisions: Mapping[str, Decided] = field(default_factory=dict)
+    moved: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
+    drawn: tuple[DrawnRows, ...] = ()
+    said: Mapping[str, tuple[Said, ...]] = field(default_factory=dict)
+
+    def without_people(self) -> Judgement:
+        """The same, without who decided, when, and what they noted."""
+        decisions = {id: Decided(it.decision, it.name, into=it.into) for id, it in self.decisions.items()}
+        return replace(self, decisions=decisions, drawn=tuple(replace(one, person="", at="") for one in self.drawn))
+
+    def target(self, id: str) -> str:
+        """The slice that one was merged into, at the end of the chain; itself where it was not."""
+        seen = {id}
+        while (into := self.decisions.get(id, Decided()).into) is not None and into not in seen:
+            seen.add(into)
+            id = into
+        return id
+
+
+def as_left(audit: Audit, judgement: Judgement) -> Audit:
+    """The audit with every slice as people left it, in the same order; merged ones stay, and say into what.
+
+    Parameters
+    ----------
+    audit : Audit
+        As it was found.
+    judgement : Judgement
+        What people decided.
+    """
+    positions = {str(id): i for i, id in enumerate(audit.evaluation.row_ids.tolist())}
+    moves = {slice_.id: _moves(judgement.moved.get(slice_.id, {}), positions) for slice_ in audit.slices}
+    slices = [_left(audit, slice_, judgement, moves) for slice_ in audit.slices]
+    return replace(audit, slices=tuple(_measured(audit, slice_) for slice_ in slices))
+
+
+def _moves(moved: Mapping[str, bool], positions: Mapping[str, int]) -> tuple[list[int], list[int]]:
+    """Row numbers that were put in, and out."""
+    known = {positions[id]: inside for id, inside in moved.items() if id in positions}
+    return [row for row, inside in known.items() if inside], [row for row, inside in known.items() if not inside]
+
+
+def _left(audit: Audit, slice_: Slice, judgement: Judgement, moves: Mapping[str, Any]) -> Slice:
+    merged = tuple(other for other in audit.slices if other.id != slice_.id and judgement.target(other.id) == slice_.id)
+    inside = _moved(slice_.members, moves[slice_.id])
+    for other in merged:
+        inside |= _moved(other.members, moves[other.id])
+    inside = _moved(inside, moves[slice_.id])  # who put a row out of it meant all of it
+    before = np.any([one.members for one in (slice_, *merged)], axis=0)
+    decided = _decided(audit, slice_.id, judgement)
+    said = judgement.said.get(slice_.id, ())
+    judged = Judged(decided, slice_, merged, int((inside & ~before).sum()), int((before & ~inside).sum()), said)
+    name = slice_.name if decided.name is None else decided.name
+    return replace(slice_, name=name, weights=_weights(slice_, inside), judged=judged)
+
+
+def _decided(audit: Audit, id: str, judgement: Judgement) -> Decided:
+    """The decision about a slice; one that was merged into a loop drawn by hand counts still, as itself."""
+    decided = judgement.decisions.get(id, Decided())
+    if decided.into is not None and judgement.target(id) not in audit:
+        return replace(decided, decision="undecided", into=None)
+    return decided
+
+
+def _moved(inside: Array, moves: tuple[list[int], list[int]]) -> Array:
+    moved = inside.copy()
+    moved[moves[0]] = True
+    moved[moves[1]] = False
+    return moved
+
+
+def _weights(slice_: Slice, inside: Array) -> Array:
+    """The weights of a slice with these members: as they were, where they say the same."""
+    if np.array_equal(inside, slice_.members):
+        return slice_.weights
+    raised = np.where(inside & ~slice_.members, slice_.threshold, slice_.weights)
+    return np.where(slice_.members & ~inside, 0.0, raised).astype(slice_.weights.dtype)
+
+
+def _measured(audit: Audit, slice_: Slice) -> Slice:
+    """The slice with the numbers of the rows that it has now; its verdict is that of the rows it was found with."""
+    judged = slice_.judged
+    if judged is None or not judged.changed or slice_.confirm is None:
+        return slice_
+    split = split_of(slice_, audited_trials(audit))
+    return replace(slice_, confirm=_measure(split, slice_, count_tested(audit)))
+
+
+def _measure(split: SplitTask, slice_: Slice, tested: int) -> HeldOutMeasure | None:
+    scope = {} if _leaves_scope(slice_) else slice_.rule.get("scope")
+    candidate = replace(candidate_of(slice_), rule={**slice_.rule, "scope": scope}, fidelity=None)
+    if not can_test(split, candidate):
+        return None
+    return confirm_all([(split, candidate)], tested=tested)[0].held_out
+
+
+def _leaves_scope(slice_: Slice) -> bool:
+    """Whether it holds rows that the scope of its rule does not: those are compared with all others."""
+    judged = slice_.judged
+    assert judged is not None
+    scope = slice_.rule.get("scope")
+    return bool(judged.put_in) or any(other.rule.get("scope") != scope for other in judged.merged)
+
+
+def kept(audit: Audit) -> tuple[Slice, ...]:
+    """The slices that count: not those that people merged into others, or rejected."""
+    return tuple(slice_ for slice_ in audit.slices if decision(slice_) not in ("merged", "rejected"))
+
+
+def decision(slice_: Slice) -> str:
+    """What people decided about a slice; "undecided" where nobody did."""
+    return "undecided" if slice_.judged is None else slice_.judged.decided.decision
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The slices that a command takes.
+
+    Attributes
+    ----------
+    slices : tuple of Slice
+        In the order of the audit; those that were merged are in the one they were merged into.
+    sentence : str
+        Which they are, where nobody named them and people accepted some; else "".
+    """
+
+    slices: tuple[Slice, ...]
+    sentence: str = ""
+
+
+def choose(audit: Audit, which: Sequence[str] | None, default: Literal["confirmed", "all"] = CONFIRMED) -> Choice:
+    """The slices that words or ids name.
+
+    Parameters
+    ----------
+    audit : Audit
+        As people left it (`as_left`), or as it was found.
+    which : list of str, optional
+        "accepted", "confirmed", "all" or ids of slices. Default: the accepted ones where there are any.
+    default : str
+        What is taken where nothing is accepted.
+    """
+    if isinstance(which, str):
+        raise InputError(f"`slices` must be a list of ids; got the text {which!r}; write [{which!r}]")
+    if which:
+        wanted = {slice_.id for word in which for slice_ in _named(audit, word)}
+        return Choice(tuple(slice_ for slice_ in audit.slices if slice_.id in wanted))
+    accepted = tuple(_of_word(audit, ACCEPTED))
+    if not accepted:
+        return Choice(tuple(_of_word(audit, default)))
+    others = len([slice_ for slice_ in _of_word(audit, default) if slice_ not in accepted])
+    ids = ", ".join(slice_.id for slice_ in accepted)
+    number = "1 slice" if len(accepted) == 1 else f"{len(accepted)} slices"
+    more = f"; `--slices {default}` takes {others} more" if others else ""
+    return Choice(accepted, f"Starts from {number} that people accepted: {ids}{more}.")
+
+
+def _named(audit: Audit, word: str) -> Iterator[Slice]:
+    if word in WORDS:
+        found = list(_of_word(audit, word))
+        if word == ACCEPTED and not found:
+            raise InputError("no slice is accepted; accept some in `errata serve DIR`, or give ids")
+        yield from found
+        return
+    known = {slice_.id: slice_ for slice_ in audit.slices}
+    if word not in known:
+        raise unknown("slice", word, [*known, *WORDS])
+    yield _end(known, word)
+
+
+def _end(known: Mapping[str, Slice], id: str) -> Slice:
+    """The slice that one was merged into, at the end of the chain."""
+    slice_ = known[id]
+    while slice_.judged is not None and slice_.judged.decided.into in known:
+        slice_ = known[str(slice_.judged.decided.into)]
+    return slice_
+
+
+def _of_word(audit: Audit, word: str) -> Iterator[Slice]:
+    for slice_ in audit.slices:
+        decided = decision(slice_)
+        confirmed = slice_.verdict == "confirmed" and slice_.side == "hard" and decided != "rejected"
+        if decided != "merged" and {ACCEPTED: decided == ACCEPTED, CONFIRMED: confirmed, ALL: True}[word]:
+            yield slice_
