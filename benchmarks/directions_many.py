@@ -4,9 +4,10 @@
     python benchmarks/directions_many.py report WORLDS.jsonl
 
 `two`: CIFAR-10, animal or vehicle, every pair of an animal and a vehicle cut in turn. `twenty`: twenty classes of two
-to five subclasses (signs of GTSRB, things of CIFAR-10, digits of MNIST), another subclass of each cut in turn. Three in
-four training rows of a cut subclass are taken away. Of each world: which subclass fails most, what directions and
-confidence rank hardest, captions, rows chosen from a pool and trained with, training rows that count more.
+to five subclasses (signs of GTSRB, things of CIFAR-10, digits of MNIST), another subclass of each cut in turn. `faces`:
+old or young faces of UTKFace, old women and young men cut. Three in four training rows of a cut subclass are taken
+away. Of each world: which subclass fails most, what directions and confidence rank hardest, captions, rows chosen from
+a pool and trained with, training rows that count more.
 Directions come from validation rows, numbers from test rows. `named` is a bridge fitted to rows of the pool and the
 names of all subclasses: it knows the words, as CLIP does. `both` ranks by the mean of two standardised numbers: a row's
 place along the direction and its nearness to the hardest caption. Data: ERRATA_DATA, or ../shared/data beside the
@@ -68,6 +69,7 @@ THINGS = {"pet or frog": ("cat", "dog", "frog"), "wild or farm": ("bird", "deer"
 THINGS |= {"craft": ("airplane", "ship"), "motor": ("automobile", "truck")}
 DIGITS = {"loopy digit": ("zero", "six", "eight"), "thin digit": ("one", "four", "seven")}
 DIGITS |= {"other digit": ("two", "three", "five", "nine")}
+PEOPLE = ("old man", "old woman", "young woman", "young man")
 SIGNED = {name for names in SIGNS.values() for name in names}
 NUMERALS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
@@ -82,6 +84,7 @@ class Hierarchy:
     validation: int
     test: int
     added: int  # a class
+    left: int | None = None  # training rows of a cut subclass, where there are too few to cut. Default: a quarter
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -96,6 +99,7 @@ class Hierarchy:
 STUDIES = {
     "two": Hierarchy({"animal": ANIMALS, "vehicle": VEHICLES}, 200, 200, 800, 800, 100),
     "twenty": Hierarchy({**SIGNS, **THINGS, **DIGITS}, 60, 60, 100, 100, 25),
+    "faces": Hierarchy({"old": PEOPLE[:2], "young": PEOPLE[2:]}, 2000, 100, 700, 500, 50, left=500),
 }
 
 
@@ -142,13 +146,14 @@ def raw_rows() -> dict[str, Any]:
     signs = dict(zip(SIGN_NUMBERS, (name for names in SIGNS.values() for name in names), strict=True))
     things = pd.read_parquet(data_folder() / "cifar10.parquet").assign(name=lambda rows: rows.label, track=None)
     roads = pd.read_parquet(data_folder() / "gtsrb32.parquet").assign(name=lambda rows: rows.label.map(signs))
-    rows = pd.concat([things, roads, digit_rows()], ignore_index=True)
+    rows = pd.concat([things, roads, digit_rows(), face_rows()], ignore_index=True)
     rows["test"] = rows.split == "test"
     alone = rows.track.isna() | (rows.track == "")
     rows["track"] = rows.track.where(~alone, rows.index.astype(str))
     rows["group"] = (rows.name + " " + rows.track).factorize()[0]
     shuffled = rows.sample(frac=1, random_state=0)
     most = np.where(shuffled.name.isin(things.name), 1000, np.where(shuffled.test, 200, 160))
+    most[shuffled.name.isin(PEOPLE)] = 3300
     rows = shuffled[shuffled.groupby(["name", "test"]).cumcount().to_numpy() < most]
     pixels = [np.asarray(Image.open(io.BytesIO(data)).convert("RGB").resize((32, 32))) for data in rows.image]
     columns = {"name": rows.name.to_numpy(str), "test": rows.test.to_numpy(bool), "group": rows.group.to_numpy()}
@@ -170,6 +175,19 @@ def digit_rows() -> Any:
                 Image.fromarray(x).save(data, "PNG")
                 parts.append((split, NUMERALS[y], data.getvalue(), None))
     return pd.DataFrame(parts, columns=["split", "name", "image", "track"])
+
+
+def face_rows() -> Any:
+    """Old: 45 and over; young: 12 to 30; no other face."""
+    import pandas as pd
+
+    from errata.bench.tables import data_folder
+
+    rows = pd.read_parquet(data_folder() / "utkface64.parquet")
+    rows = rows[(rows.age >= 45) | ((rows.age >= 12) & (rows.age <= 30))]
+    age = np.where(rows.age >= 45, "old ", "young ")
+    who = np.where(rows.gender == "male", "man", "woman")
+    return pd.DataFrame({"split": "train", "name": np.char.add(age, who), "image": rows.image, "track": None})
 
 
 def all_captions() -> list[str]:
@@ -210,7 +228,7 @@ class World:
             for role, rows in zip(found, self._parts(number, rng), strict=True):
                 most = min(getattr(self.study, role), len(rows))
                 if role == "train" and number in self.cut:
-                    most = round((1 - REMOVED) * most)
+                    most = self.study.left or round((1 - REMOVED) * most)
                 found[role].append(rows[:most])
         return {role: rng.permutation(np.concatenate(rows)) for role, rows in found.items()}
 
@@ -218,8 +236,10 @@ class World:
         """Rows to train, of the pool, to validate, to test; frames of one sign on the road are never in two of them."""
         rows = np.flatnonzero(self.fine == number)
         if self.study.names[number] not in SIGNED:
-            ends = np.cumsum([self.study.train, self.study.pool, self.study.validation, self.study.test])
-            return np.split(rng.permutation(rows), ends)[:4]
+            counts = [self.study.train, self.study.pool, self.study.validation, self.study.test]
+            if number in self.cut and self.study.left:
+                counts[0] = self.study.left
+            return np.split(rng.permutation(rows), np.cumsum(counts))[:4]
         test = self.pictures.test[rows]
         halves = [split_groups(rows[test == which], self.pictures.group[rows[test == which]], rng) for which in (0, 1)]
         return [*halves[0], *halves[1]]
@@ -281,7 +301,7 @@ class World:
 
     def hardness(self, space: str, role: str) -> Array:
         """(n,) largest where a row lies deepest on the hard side of its class's direction."""
-        return self.directions(space).membership(self.evaluation(role, space)).max(axis=1)
+        return self.directions(space).membership(self.evaluation(role, space)).max(axis=1, initial=0.0)
 
 
 def split_groups(rows: Array, groups: Array, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -472,8 +492,10 @@ def pictures(folder: str) -> Pictures:
 
 
 def cuts(name: str, turn: int) -> tuple[int, ...]:
-    """`two`: all 24 pairs in turn. `twenty`: of each class another subclass."""
+    """`two`: all 24 pairs in turn. `twenty`: of each class another subclass. `faces`: always the same two."""
     study = STUDIES[name]
+    if name == "faces":
+        return (1, 3)
     firsts = np.cumsum([0, *(len(names) for names in study.classes.values())])[:-1]
     if name == "two":
         return (turn % 6, 6 + turn // 6 % 4)
@@ -493,7 +515,7 @@ def job(task: tuple[str, int, int, str, str]) -> dict[str, Any]:
 
 def run(asked: argparse.Namespace) -> None:
     pictures(str(asked.cache))  # writes the cache before several processes want it
-    turns = {"two": 24, "twenty": 4}
+    turns = {"two": 24, "twenty": 4, "faces": 1}
     tasks = [
         (name, turn, seed, asked.device, str(asked.cache))
         for seed in asked.seeds

@@ -1,0 +1,328 @@
+"""Is the first light worse than any cluster of its size? Figure 5 of d'Eon et al. 2022, on the data that are here.
+
+    python benchmarks/spotlight_clusters.py [faces] [news] [sst2] [movielens] [adult] [wine] [imagenet] [--seeds 0 1 2]
+
+For every table a model is trained on some rows; of the others one half is searched, and the other half measured. The
+light is `spotlight:as_published` (2% of pictures, 5% of others, C = 1, or 10 for the 1,000 classes of ImageNet) and, at
+the same size, `spotlight`; clusters are a Gaussian mixture (50 for pictures, 20 for others) and GEORGE's, which read
+the label. A cluster is chosen, as the light is, by its mean loss on searched rows. Losses are cross-entropy.
+imagenet wants what benchmarks/bridge.py wants, and keeps what the network sees in --cache. Data: ERRATA_DATA, or
+../shared/data beside the clone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.mixture import GaussianMixture
+from torch import nn
+from torch.nn import functional
+
+from errata import Evaluation
+from errata.bench import tables
+from errata.bench.tables import data_folder
+from errata.slicers import make
+from errata.train import fit, network, outputs
+from trained import over_runs
+
+Array = np.ndarray
+HIDDEN = 64
+IMAGE = (0.02, 50)  # size of a light, clusters
+OTHER = (0.05, 20)
+# ImageNet's 1,000 classes lie in this order
+SUPERCLASSES = {
+    "fish": [(0, 7), (389, 398)],
+    "bird": [(7, 25), (80, 101), (127, 147)],
+    "reptile or amphibian": [(25, 69)],
+    "spider, insect, shell": [(69, 80), (107, 127), (300, 327)],
+    "dog": [(151, 269)],
+    "other mammal": [(101, 107), (147, 151), (269, 300), (327, 389)],
+    "food": [(924, 970)],
+    "landscape, person, plant": [(970, 999)],
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """Rows that the model was not trained on."""
+
+    labels: Array
+    probs: Array
+    hidden: Array  # (n, d) the model's last layer
+    size: float
+    clusters: int
+    kinds: Array  # (n,) what a person might call the rows; "" for none
+    barrier: float = 1.0
+
+
+def perceptron(X: Array, y: Array, asked: Array, classes: int, seed: int, epochs: int = 20) -> tuple[Array, Array]:
+    """Probabilities and hidden layer of the asked rows, by a network of two layers."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        first = nn.Sequential(nn.Linear(X.shape[1], 128), nn.ReLU(), nn.Linear(128, HIDDEN), nn.ReLU())
+        head = nn.Linear(HIDDEN, classes)
+    rows = torch.from_numpy(X.astype(np.float32))
+    targets = torch.from_numpy(y.astype(np.int64))
+    optimiser = torch.optim.Adam([*first.parameters(), *head.parameters()], lr=1e-3, weight_decay=1e-4)
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(epochs):
+        for batch in torch.randperm(len(rows), generator=generator).split(256):
+            loss = functional.cross_entropy(head(first(rows[batch])), targets[batch])
+            optimiser.zero_grad()
+            torch.autograd.backward(loss)
+            optimiser.step()
+    with torch.no_grad():
+        hidden = first(torch.from_numpy(asked.astype(np.float32)))
+        return head(hidden).double().softmax(dim=1).numpy(), hidden.numpy()
+
+
+def faces(seed: int, folder: Path) -> Case:
+    """A woman or a man, by the small network at 48 pixels."""
+    from faces import _small
+
+    frame = tables.sample_rows(pd.read_parquet(data_folder() / "utkface64.parquet"), 10_000, seed)
+    images = np.stack([_small(data) for data in frame.image])
+    labels = (frame.gender == "male").to_numpy().astype(int)
+    model = network("small", px=48, outputs=2, seed=seed)
+    fit(model, images[:4000], labels[:4000], epochs=4, batch=128, lr=3e-3, seed=seed, device="cpu")
+    logits, hidden = outputs(model, images[4000:], device="cpu")
+    bands = np.array(["0-11", "12-30", "31-44", "45+"])[np.digitize(frame.age.to_numpy()[4000:], (12, 31, 45))]
+    return Case(labels[4000:], softmax(logits), hidden, *IMAGE, bands)
+
+
+def softmax(logits: Array) -> Array:
+    shifted = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
+    return shifted / shifted.sum(axis=1, keepdims=True)
+
+
+def words(train: pd.DataFrame, target: str, rows: pd.DataFrame, classes: int, seed: int) -> Case:
+    """Principal axes of the words, then two layers."""
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    vectors = TfidfVectorizer(min_df=3, sublinear_tf=True)
+    counts = vectors.fit_transform(train.text)
+    axes = TruncatedSVD(100, random_state=seed).fit(counts)
+    X = axes.transform(counts) * 10  # of length about one otherwise, on which two layers learn slowly
+    asked = axes.transform(vectors.transform(rows.text)) * 10
+    probs, hidden = perceptron(X, train[target].to_numpy(), asked, classes, seed, epochs=8)
+    return Case(rows.label.to_numpy(), probs, hidden, *OTHER, np.full(len(rows), ""))
+
+
+def news(seed: int, folder: Path) -> Case:
+    """Four topics, learnt from what annotators said, which is wrong for a fifth."""
+    frame = pd.read_parquet(data_folder() / "agnews.parquet")
+    rows = tables.sample_rows(frame[frame.split == "test"], None, seed)
+    return words(tables.sample_rows(frame[frame.split == "train"], 8000, seed), "noisy_label", rows, 4, seed)
+
+
+def sst2(seed: int, folder: Path) -> Case:
+    frame = tables.sample_rows(pd.read_parquet(data_folder() / "sst2.parquet"), None, seed)
+    return words(frame[:5000], "label", frame[5000:], 2, seed)
+
+
+def columns(frame: pd.DataFrame, labels: Array, classes: int, kinds: Array, learnt: int, seed: int) -> Case:
+    X = pd.get_dummies(frame, dtype=float).to_numpy()
+    X = (X - X[:learnt].mean(axis=0)) / np.maximum(X[:learnt].std(axis=0), 1e-9)
+    probs, hidden = perceptron(X[:learnt], labels[:learnt], X[learnt:], classes, seed)
+    return Case(labels[learnt:], probs, hidden, *OTHER, kinds[learnt:])
+
+
+def adult(seed: int, folder: Path) -> Case:
+    frame = tables.sample_rows(pd.read_parquet(data_folder() / "adult.parquet"), 16_000, seed)
+    labels = frame.income.str.contains(">").to_numpy().astype(int)
+    kinds = frame.marital_status.to_numpy(str)
+    return columns(frame.drop(columns=["income", "split", "fnlwgt"]), labels, 2, kinds, 8000, seed)
+
+
+def wine(seed: int, folder: Path) -> Case:
+    """Poor (5 or less), fair (6) or good."""
+    frame = tables.sample_rows(pd.read_parquet(data_folder() / "wine.parquet"), None, seed)
+    labels = np.digitize(frame.quality.to_numpy(), (5.5, 6.5))
+    text = [name for name in frame.columns if frame[name].dtype.kind not in "fiu" and frame[name].nunique() == 2]
+    kinds = frame[text[0]].to_numpy(str) if text else np.full(len(frame), "")
+    return columns(frame.drop(columns=["quality"]), labels, 3, kinds, 3000, seed)
+
+
+def movielens(seed: int, folder: Path) -> Case:
+    """Which of five ratings: an autoencoder of a user's ratings, joined with a vector of the film."""
+    ratings = tables.sample_rows(pd.read_parquet(data_folder() / "movielens100k_ratings.parquet"), None, seed)
+    items = pd.read_parquet(data_folder() / "movielens100k_items.parquet")
+    user = ratings.iloc[:, 0].factorize()[0]
+    film, films = ratings.iloc[:, 1].factorize()
+    stars = ratings.iloc[:, 2].to_numpy().astype(int) - 1
+    learnt = 60_000
+    known = np.zeros((user.max() + 1, film.max() + 1), dtype=np.float32)
+    known[user[:learnt], film[:learnt]] = (stars[:learnt] - 2) / 2
+    asked = slice(learnt, learnt + 20_000)
+    probs, hidden = autoencoder(known, user, film, stars, learnt, asked, seed)
+    genre = items.set_index(items.columns[0]).select_dtypes("number").idxmax(axis=1)
+    return Case(stars[asked], probs, hidden, *OTHER, genre.reindex(films[film[asked]]).to_numpy(str))
+
+
+def autoencoder(
+    known: Array, user: Array, film: Array, stars: Array, learnt: int, asked: slice, seed: int
+) -> tuple[Array, Array]:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        encode = nn.Sequential(nn.Dropout(0.5), nn.Linear(known.shape[1], 64), nn.ReLU())
+        vectors = nn.Embedding(known.shape[1], 32)
+        join = nn.Sequential(nn.Linear(96, HIDDEN), nn.ReLU())
+        head = nn.Linear(HIDDEN, 5)
+        rows, users, films, targets = (torch.from_numpy(np.asarray(a)) for a in (known, user, film, stars))
+        parts = nn.ModuleList([encode, vectors, join, head])
+        optimiser = torch.optim.Adam(parts.parameters(), lr=2e-3, weight_decay=1e-5)
+
+        def hidden_of(some: Any) -> torch.Tensor:
+            return join(torch.cat([encode(rows[users[some]]), vectors(films[some])], dim=1))
+
+        for _ in range(4):
+            for batch in torch.randperm(learnt).split(512):
+                loss = functional.cross_entropy(head(hidden_of(batch)), targets[batch])
+                optimiser.zero_grad()
+                torch.autograd.backward(loss)
+                optimiser.step()
+        parts.eval()
+        with torch.no_grad():
+            hidden = hidden_of(asked)
+            return head(hidden).double().softmax(dim=1).numpy(), hidden.numpy()
+
+
+def imagenet(seed: int, folder: Path) -> Case:
+    """EfficientNet-lite0 as it is; 5 pictures a class."""
+    import bridge as bridging
+
+    features, labels, _ = bridging.imagenet(folder)
+    layer = bridging.network()._fc
+    logits = features @ layer.weight.detach().numpy().T + layer.bias.detach().numpy()
+    kinds = np.full(1000, "thing")
+    for name, spans in SUPERCLASSES.items():
+        for first, end in spans:
+            kinds[first:end] = name
+    return Case(labels, softmax(logits), features, *IMAGE, kinds[labels], barrier=10.0)
+
+
+CASES: dict[str, Callable[[int, Path], Case]] = {
+    "faces": faces,
+    "news": news,
+    "sst2": sst2,
+    "movielens": movielens,
+    "adult": adult,
+    "wine": wine,
+    "imagenet": imagenet,
+}
+
+
+@dataclass(frozen=True)
+class Region:
+    """Of a light or a cluster: weighted means over searched rows and over held-out rows."""
+
+    share: float  # of the searched rows
+    searched: float  # mean loss
+    loss: float  # held out
+    error: float  # held out
+    kind: float  # share of its most frequent kind, held out
+
+
+def region(case: Case, k: Array, losses: Array, errors: Array, searched: Array) -> Region:
+    inside = [np.where(rows, k, 0.0) for rows in (searched, ~searched)]
+    totals = [max(float(each.sum()), 1e-12) for each in inside]
+    kinds = [float(inside[1] @ (case.kinds == kind)) for kind in np.unique(case.kinds)]
+    means = [float(inside[0] @ losses) / totals[0], float(inside[1] @ losses) / totals[1]]
+    return Region(totals[0] / searched.sum(), *means, float(inside[1] @ errors) / totals[1], max(kinds) / totals[1])
+
+
+def measured(case: Case, seed: int) -> dict[str, list[Region]]:
+    """By method: its regions, worst first on searched rows."""
+    rows = np.arange(len(case.labels))
+    losses = -np.log(np.maximum(case.probs[rows, case.labels], 1e-12))
+    errors = (case.probs.argmax(axis=1) != case.labels).astype(float)
+    searched = np.random.default_rng([seed, 3]).random(len(rows)) < 0.5
+    whole = Evaluation(labels=case.labels, probs=case.probs, representations={"penultimate": case.hidden})
+    search = whole.rows(searched)
+    found: dict[str, list[Array]] = {}
+    for name, method, options in methods(case):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                weights = make(method, seed=seed, options=options).fit(search).membership(whole)
+        except ValueError as error:
+            print(f"{name}: {error}")
+            continue
+        found[name] = list(weights.T)
+    mixture = GaussianMixture(case.clusters, random_state=seed, reg_covar=1e-4).fit(case.hidden[searched])
+    mine = mixture.predict(case.hidden)
+    found["mixture"] = [(mine == c).astype(float) for c in range(case.clusters)]
+    order = {name: [region(case, k, losses, errors, searched) for k in each] for name, each in found.items()}
+    order["all rows"] = [region(case, np.ones(len(rows)), losses, errors, searched)]
+    return {name: sorted(each, key=lambda r: -r.searched * (r.share > 0)) for name, each in order.items()}
+
+
+def methods(case: Case) -> list[tuple[str, str, dict[str, Any]]]:
+    published = {"size": case.size, "slices": 1, "advanced": {"barrier": case.barrier}}
+    published["advanced"] |= {"solver": "adam", "dimming": "by_peak", "loss": "given", "drop_below": 0.0}
+    ours = {"size": case.size, "slices": 1, "advanced": {"grow": False, "widen": False, "loss": "given"}}
+    lights = [("light, as published", "spotlight:as_published", published), ("light", "spotlight", ours)]
+    if case.probs.shape[1] > 100:
+        return lights  # GEORGE has no rows of a class to cut, as in the paper
+    return [*lights, ("GEORGE", "george:as_published", {})]
+
+
+def worst(regions: list[Region], size: float) -> Region:
+    """Of a light's size at least, by half; the worst on searched rows."""
+    large = [each for each in regions if each.share >= size / 2]
+    return (large or regions)[0]
+
+
+def report(name: str, runs: list[tuple[Case, dict[str, list[Region]]]]) -> None:
+    size = runs[0][0].size
+    print(f"\n{name}: {len(runs[0][0].labels):,} rows, a light is {size:.0%}; n = {len(runs)} models", flush=True)
+    print("| | share | loss, searched | loss, held out | error, held out | less than the light as published | kind |")
+    print("|---|---|---|---|---|---|---|")
+    for method in runs[0][1]:
+        mine = [worst(found[method], size) for _, found in runs]
+        light = [found["light, as published"][0] for _, found in runs]
+        less = [a.loss - b.loss for a, b in zip(light, mine, strict=True)]
+        numbers = [[getattr(each, key) for each in mine] for key in ("share", "searched", "loss", "error")]
+        kind = f"{np.mean([each.kind for each in mine]):.2f}"
+        print(f"| {method} | {' | '.join(told(each) for each in numbers)} | {told(less)} | {kind} |")
+    above = [sum(r.searched > f["light, as published"][0].searched for r in f["mixture"]) for _, f in runs]
+    large = [
+        sum(r.searched > f["light, as published"][0].searched and r.share >= size / 2 for r in f["mixture"])
+        for _, f in runs
+    ]
+    print(f"clusters of the mixture worse than the light on searched rows: {above}, of half its size or more: {large}")
+
+
+def told(values: list[float]) -> str:
+    return over_runs(values) if len(values) > 1 else f"{values[0]:.3f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", nargs="*", choices=[*CASES, []])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "errata-studies")
+    asked = parser.parse_args()
+    for name in asked.cases or CASES:
+        began = time.process_time()
+        runs = []
+        for seed in asked.seeds:
+            case = CASES[name](seed, asked.cache)
+            runs.append((case, measured(case, seed)))
+        report(name, runs)
+        print(f"{time.process_time() - began:.0f} s of one core", flush=True)
+
+
+if __name__ == "__main__":
+    main()
