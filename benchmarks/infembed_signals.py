@@ -269,8 +269,12 @@ def run_all(tasks: list[tuple[str, int, str, str]], jobs: int, target: Path | No
     os.environ["OMP_NUM_THREADS"] = "1"
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
         for future in as_completed([pool.submit(run_case, task) for task in tasks]):
-            rows.append(future.result())
-            row = rows[-1]
+            try:
+                row = future.result()
+            except RuntimeError as error:  # of a GPU that is too full for so many at a time; the others go on
+                print(f"failed: {error}", flush=True)
+                continue
+            rows.append(row)
             print(f"{len(rows)} of {len(tasks)}: {row['case']}, seed {row['seed']}, {row['seconds']} s", flush=True)
             if target is not None:
                 target.write_text(json.dumps(rows, indent=1))

@@ -80,6 +80,10 @@ SETTINGS = {
     "`column`, the metadata column whose values were kept together; `alike`, columns within whose values errors are "
     "alike (`correlation`, and `z` above permuted errors, on search rows); `copies`: how many `rows` `of` all have a "
     "copy, in how many `groups`, the `largest`, `by` what, and whether `near` ones were looked for.",
+    "influence": "How influence embeddings were made; null where there are none. `curvature`: `training rows`, `search "
+    "rows`, or `given` where the evaluation had them; `rows` of it; `representation`, the last layer's input, and its "
+    "`weights`; `steps` and `rank`, P and D of the paper, and how many `directions` were found; `damping`, "
+    "`tolerance`, `seed`; `negative` eigenvalues that were left out.",
     "notes": "What methods say of their own search, such as lights that did not converge.",
     "trained_on_these_rows": "`no` where training rows were given and none of them is here, else `not known`.",
 }

@@ -321,3 +321,88 @@ def test_blocks_stop_where_all_that_is_left_is_mapped_to_nothing():
     M = np.zeros((100, 100))
     M[:2, :2] = np.diag([5.0, 3.0])
     assert len(blocks_of(M, 100, 4).basis) <= 12
+
+
+def decaying(n=400, p=300):
+    """A matrix of the kind a Hessian is: a few large eigenvalues and a long tail."""
+    X = np.random.default_rng(5).standard_normal((n, p)) * np.geomspace(1, 1e-3, p)
+    return X.T @ X / n
+
+
+@every_kind
+@pytest.mark.parametrize("most", [30, 60])
+def test_a_restart_finds_the_leading_eigenpairs_with_fewer_vectors(library, dtype, most):
+    M = decaying()
+    problem = Matrix(M, library, dtype)
+    found = problem.krylov(150, most=most, keep=24)
+    assert found.basis.shape[0] <= most
+    assert problem.calls == 150  # as many products as without
+    leading = factor(found, 20, tolerance=1e-7)
+    exact, V = np.linalg.eigh(M)
+    close = 1e-3 if dtype == "float32" else 1e-6
+    np.testing.assert_allclose(leading.values, exact[::-1][:20], rtol=close)
+    R = wide(leading.directions) * np.sqrt(leading.values)[:, None]
+    overlap = np.linalg.svd(R @ V[:, ::-1][:, :20], compute_uv=False)
+    assert overlap.min() > 1 - 10 * close
+
+
+def test_a_restart_remembers_negative_curvature_that_it_let_go():
+    M = np.diag(np.concatenate([np.linspace(1, 5, 60), [-3.0, -2.0]]))
+    whole = factor(Matrix(M).krylov(50), 5, tolerance=1e-5)
+    found = factor(Matrix(M).krylov(50, most=20, keep=8), 5, tolerance=1e-5)
+    assert whole.least == pytest.approx(-3, abs=0.01)
+    assert found.least == pytest.approx(-3, abs=0.3)
+    assert found.negative >= 1
+    np.testing.assert_allclose(found.values, whole.values, rtol=0.02)
+
+
+def test_a_restart_that_cannot_go_on_is_refused():
+    for keep in (0, 10):
+        with pytest.raises(ValueError, match="a restart keeps 1 to 9 of 10"):
+            Matrix(decaying()).krylov(50, most=10, keep=keep)
+
+
+def test_directions_may_take_the_place_of_the_basis():
+    M = decaying()
+    beside = factor(Matrix(M).krylov(80), 10, tolerance=1e-6)
+    krylov_ = Matrix(M).krylov(80)
+    within = factor(krylov_, 10, tolerance=1e-6, in_place=True)
+    np.testing.assert_allclose(within.directions, beside.directions, rtol=1e-10, atol=1e-12)
+    assert np.shares_memory(within.directions, krylov_.basis)
+
+
+@pytest.mark.parametrize("block", [1, 4])
+def test_memory_is_what_the_formula_says(block):
+    """As measured by Python itself, which sees every array of numpy's."""
+    import tracemalloc
+
+    from errata.inputs.influence.head import InfluenceOptions
+
+    p = 200_000
+    options = InfluenceOptions(steps=150, rank=20, basis=4 * p * 40)
+    held = options.vectors(p, block)
+    assert held == {"most": 40, "keep": 20 + (20 - block) // 3}
+    diagonal = np.geomspace(1, 1e-4, p, dtype=np.float32)
+
+    def draw(j):
+        return np.random.default_rng([0, j]).standard_normal(p, dtype=np.float32)
+
+    tracemalloc.start()
+    found = krylov(lambda V: V * diagonal, draw, options.steps, block=block, **held)
+    factor(found, options.rank, tolerance=1e-6, in_place=True)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    formula = 4 * p * held["most"]
+    assert formula <= peak <= formula + 4 * p * 8 * block + (32 << 20)
+
+
+def test_a_basis_that_does_not_fit_is_refused_with_its_bytes():
+    from errata.inputs.influence.head import BASIS, InfluenceOptions
+
+    weights = 7_087_872 + 3076  # the last layer of BERT-base and a classifier of four classes
+    held = InfluenceOptions().vectors(weights)
+    assert held["most"] == BASIS // (4 * weights) == 151
+    assert 4 * weights * held["most"] <= BASIS < 4 * weights * 500
+    with pytest.raises(InputError, match=r"100 directions of 7,090,948 weights need 2\.9 GiB .* `basis` allows 1\.0"):
+        InfluenceOptions(basis=1 << 30).vectors(weights)
+    assert InfluenceOptions(steps=50, rank=100).vectors(30) == {"most": 30, "keep": 30}

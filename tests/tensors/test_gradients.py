@@ -8,6 +8,7 @@ from torch import nn  # noqa: E402  # only once torch is known to be there
 from torch.func import functional_call  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
+from errata.core import InputError  # noqa: E402
 from errata.tensors import RowProjections, evaluating, select_parameters, twice_differentiable  # noqa: E402
 from support.networks import INPUTS, batches, condition, losses_of, problem, row_gradients  # noqa: E402
 
@@ -258,3 +259,18 @@ def test_fewer_rows_are_taken_where_the_memory_of_a_device_is_too_small(monkeypa
     assert torch.allclose(rows.of(batch, 9), expected)
     assert rows.route == "rows"
     assert rows._at_once in (1, 2)
+
+
+@pytest.mark.parametrize("error", [torch.cuda.OutOfMemoryError("too much"), MemoryError()])
+def test_a_memory_that_holds_not_even_one_row_is_said_and_no_other_way_taken(monkeypatch, error):
+    model = nn.Linear(4, 3)
+    parameters = select_parameters(model, None)
+    rows = RowProjections(losses_of(model), parameters, directions_for(parameters))
+
+    def none(*given):
+        raise error
+
+    monkeypatch.setattr(rows, "_by_rows", none)
+    monkeypatch.setattr(rows, "_by_weights", lambda *given: pytest.fail("the slow way was taken"))
+    with pytest.raises(InputError, match=r"out of memory with the gradient of one row .* give a smaller `rank`"):
+        rows.of((torch.randn(9, 4), torch.randint(0, 3, (9,))), 9)

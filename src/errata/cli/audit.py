@@ -21,6 +21,7 @@ from .common import (
     chosen_words,
     plain_warnings,
     read_options,
+    read_value,
     tell_choice,
     write_audit,
 )
@@ -65,6 +66,12 @@ def audit(
         typer.Option(metavar="TASK", help="classification or regression, where whole numbers could be either."),
     ] = None,
     train: Annotated[Path | None, typer.Option(metavar="FILE", help="The rows that the model was trained on.")] = None,
+    influence: Annotated[
+        Names,
+        typer.Option(
+            metavar="KEY=VALUE", help="How influence is computed: P=500, D=100, damping=0, rows=5000; repeat."
+        ),
+    ] = [],
     texts: Annotated[Path | None, typer.Option(metavar="FILE", help="A .npz of texts to describe slices by.")] = None,
     vocabulary: Annotated[
         Path | None,
@@ -144,6 +151,7 @@ def audit(
         "search_rows": search_rows,
     }
     search |= {"within": within, "crossfit": crossfit, "metric": metric, "positive": positive, "groups": groups}
+    search |= {"influence": _read_influence(influence)}
     look = workflow.audit_look(evaluation, settings, search, train=training_rows, slices=own_slices)
     run = run_number(look, store.earlier_looks(evaluation.fingerprint, after, output))
     with progress_bar() as progress:
@@ -216,6 +224,20 @@ def _check_methods(methods: Names, classes: list[Any], options: dict[str, Any], 
     named = [method for method in methods if method.partition(":")[0] not in own]
     if named:
         workflow.check_methods(named, without_own(options, classes), seed, within)
+
+
+def _read_influence(texts: Names) -> dict[str, Any]:
+    """Return {"P": 500} from KEY=VALUE, checked."""
+    from .. import workflow
+
+    given = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (equals and name.strip()):
+            raise InputError(f"`--influence` takes KEY=VALUE; got {text!r}; for example damping=0.001")
+        given[name.strip()] = read_value(value)
+    workflow.influence_options(given)
+    return given
 
 
 def _read_slices(texts: Names) -> dict[str, str] | None:

@@ -42,7 +42,7 @@ def read_options(methods: Sequence[str], sets: Sequence[str], representations: S
         method, dot, key = target.partition(".")
         if not (equals and dot and method and key):
             raise InputError(f"`--set` takes METHOD.KEY=VALUE; got {text!r}; for example spotlight.size=0.05")
-        options.setdefault(method, {})[key] = _value(value)
+        options.setdefault(method, {})[key] = read_value(value)
     for text in representations:
         method, equals, name = text.rpartition("=")
         searching = [method] if equals else _searching(methods)
@@ -76,7 +76,8 @@ def _searching(methods: Sequence[str]) -> list[str]:
     return [name for name in sorted(names) if name not in known or "representation" in known[name].options()]
 
 
-def _value(text: str) -> Any:
+def read_value(text: str) -> Any:
+    """Return a value as JSON has it; else the text."""
     try:
         value = json.loads(text)
     except ValueError:

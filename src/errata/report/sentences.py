@@ -270,6 +270,20 @@ def hard_predictions(settings: Mapping[str, Any]) -> str:
     )
 
 
+def influence(settings: Mapping[str, Any]) -> str:
+    """Whose curvature influence embeddings were scaled by, and how; nothing where there are none."""
+    made: Mapping[str, Any] = settings.get("influence") or {}
+    if not made:
+        return ""
+    if made["curvature"] == "given":
+        return "Influence embeddings were given with the rows."
+    damping = f"damping {made['damping']:g}" if made["damping"] else "no damping"
+    return (
+        f"Influence of the last layer ({made['representation']}): curvature of {numbers.count(made['rows'])} "
+        f"{made['curvature']}; P = {made['steps']}, D = {made['directions']}, {damping}."
+    )
+
+
 def scope(slice_: Slice, evaluation: Evaluation) -> str:
     """What the search was limited to, by the names of classes."""
     words = scope_in_words(evaluation, slice_.rule.get("scope"))

@@ -66,9 +66,7 @@ def _notes(audit: Audit) -> list[str]:
     notes += sentences.groups(audit.settings)
     notes += sentences.ownership(audit.settings)
     notes += audit.settings.get("notes", ())
-    hard = sentences.hard_predictions(audit.settings)
-    if hard:
-        notes.append(hard)
+    notes += filter(None, [sentences.hard_predictions(audit.settings), sentences.influence(audit.settings)])
     if audit.settings["trained_on_these_rows"] == "not known":
         notes.append(
             "Whether the model was trained on these rows is not known; if it was, its error rate here is too low."

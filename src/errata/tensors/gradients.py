@@ -10,6 +10,7 @@ import torch
 from torch.func import grad_and_value, vmap
 from torch.utils import _pytree as trees
 
+from ..core import InputError
 from .curvature import Parameters, RowLosses, flat
 
 ROW_GRADIENTS = 1 << 28  # bytes of gradients held at a time,
@@ -44,6 +45,8 @@ class RowProjections:
         if self.route == "rows":
             try:
                 products, losses = self._by_fewer_rows(batch, rows)
+            except (MemoryError, torch.OutOfMemoryError) as error:
+                raise InputError(self._too_little()) from error
             except Exception:  # anything may go wrong in a model that gets one row; the other way says what is wrong
                 self.route = "weights"
             else:
@@ -52,6 +55,16 @@ class RowProjections:
                     return products
                 self.route = "weights"
         return self._by_weights(batch, rows)
+
+    def _too_little(self) -> str:
+        """What to say where one row does not fit: the other way would take as long again for every direction."""
+        count, weights = self._directions.shape
+        size = self._directions.element_size() * weights
+        return (
+            f"out of memory with the gradient of one row at a time ({size / 2**20:,.0f} MiB), beside {count} "
+            f"directions ({count * size / 2**30:.1f} GiB) and the model; give a smaller `rank`, fewer layers, or "
+            "another `device`"
+        )
 
     def _agree(self, losses: torch.Tensor, batch: Any) -> bool:
         """Whether rows have the losses alone that they have together."""
@@ -63,7 +76,7 @@ class RowProjections:
         while True:
             try:
                 return self._by_rows(batch, rows)
-            except torch.cuda.OutOfMemoryError:
+            except torch.OutOfMemoryError:
                 if self._at_once == 1:
                     raise
             self._at_once //= 2

@@ -6,6 +6,7 @@ from ..core.apply import apply
 from ..core.confirm import Settings
 from .auditing import add_map, audit, load, save
 from .comparing import COMPARE_METHODS, compare
+from .influence import influence_options
 from .keeping import keep, keep_in_folder
 from .looks import audit_look
 from .methods import DEFAULT_METHODS, check_methods, default_methods, options_of
@@ -22,6 +23,7 @@ __all__ = [
     "check_methods",
     "compare",
     "default_methods",
+    "influence_options",
     "keep",
     "keep_in_folder",
     "load",

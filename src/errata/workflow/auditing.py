@@ -22,13 +22,12 @@ from ..explain import check_vocabulary, draw_map, restore_explanation
 from ..explain import explain as explain_audit
 from ..hypothesis import OwnSlices, read_slices, untestable
 from ..inputs import read
-from ..inputs.influence import add_influence
 from ..report import to_html
 from ..slicers import Slicer, restore
 from ..slicers.gmm import Gmm
 from ..version import __version__
 from .findings import Findings, find_slices
-from .influence import rank_training_rows
+from .influence import embed_searched, influence_options, rank_training_rows
 from .judging import judgement_of
 from .looks import audit_look, options_as_json
 from .methods import Method, Options, build_slicers, default_methods, method_names, reads_influence
@@ -49,6 +48,7 @@ def audit(
     crossfit: bool = False,
     groups: str = "auto",
     train: Evaluation | None = None,
+    influence: Mapping[str, Any] | None = None,
     texts: Captions | None = None,
     vocabulary: Sequence[str] | None = None,
     slices: Mapping[str, Any] | None = None,
@@ -85,7 +85,11 @@ def audit(
         What rows belong together beside the evaluation's own `groups`: `auto`, copies, and a metadata column that looks
         like the id of a group; the name of a metadata column; `none`, nothing.
     train : Evaluation, optional
-        The rows that the model was trained on, with the same representations, for methods that need them.
+        The rows that the model was trained on, with the same representations, for methods that need them. Every
+        slice then shows which of them pull it the wrong way.
+    influence : mapping, optional
+        How influence embeddings of the last layer are made, {"P": 500, "D": 100, "damping": 0.001} for one: products
+        with the Hessian, directions, what is added to eigenvalues; also rows, tolerance, seed, and basis, bytes.
     texts : Captions, optional
         Texts that may describe a slice.
     vocabulary : list of str, optional
@@ -137,6 +141,7 @@ def audit(
     """
     settings = settings or Settings()
     options = options or {}
+    asked = influence_options(influence)
     _check_rows(evaluation, train)
     _check_descriptions(evaluation, texts, vocabulary)
     effort = Effort(open_engine(engine, memory), search_rows, progress)
@@ -147,6 +152,7 @@ def audit(
         built |= build_slicers(methods, options, seed, within)
     search = {"methods": methods, "options": options, "seed": seed, "within": within, "crossfit": crossfit}
     search |= {"metric": metric, "positive": positive, "groups": groups, "search_rows": search_rows}
+    search["influence"] = dict(influence or {})
     look = audit_look(evaluation, settings, search, train=train, slices=slices)
     evaluation, discover, grouping = _split(evaluation, groups, settings.share)
     softness = _softness(evaluation, built)
@@ -158,22 +164,20 @@ def audit(
     train = sought.train
     said += drawn_note(discover, search_rows)
     alone = Effort(Local(threads=1), search_rows)  # repeats run side by side
-    repeat = RepeatedSearch(evaluation, discover, dict(built), settings, crossfit, train, seed, alone)
-    if reads_influence(built):
-        evaluation, train = add_influence(evaluation, train, discover)
+    repeat = RepeatedSearch(evaluation, discover, dict(built), settings, crossfit, train, seed, alone, asked)
+    embedded = embed_searched(built, evaluation, train, discover, asked)
     if sought.slices is not None:
-        built[OwnSlices.name] = _own_slices(sought.slices, evaluation, discover)
-    findings = find_slices(
-        evaluation, built, discover, settings, crossfit=crossfit, train=train, seed=seed, effort=effort
-    )
+        built[OwnSlices.name] = _own_slices(sought.slices, embedded.evaluation, discover)
+    places: dict[str, Any] = {"crossfit": crossfit, "train": embedded.train, "seed": seed, "effort": effort}
+    findings = find_slices(embedded.evaluation, built, discover, settings, **places)
     tested = measure_search(repeat, findings, self_test, progress)
-    if train is not None and findings.slices:
-        evaluation, train, unranked = rank_training_rows(evaluation, train, discover)
-        said += unranked
+    embedded, unranked = rank_training_rows(embedded, len(findings.slices), discover, asked)
+    said += unranked
     record = {**search, **_settings_record(settings, method_names(methods), options, train, findings, sought, said)}
     record |= {"look": look, "softness": softness, "ownership": ownership, "groups": grouping}
-    plain = _unexplained(findings, evaluation, discover, record, tested)
-    result = _explain(plain, train, texts, vocabulary, seed)
+    record["influence"] = embedded.record or None
+    plain = _unexplained(findings, embedded.evaluation, discover, record, tested)
+    result = _explain(plain, embedded.train, texts, vocabulary, seed)
     return add_map(result, seed=seed, progress=progress) if map else result
 
 

@@ -17,7 +17,7 @@ from ..core.gaps import wilson
 from ..core.null_outcomes import permute_outcomes
 from ..core.planting import is_bad, plant, region, rule
 from ..core.self_test import ERRORS, LOSSES, Kind, describe_null_run, describe_self_test
-from ..inputs.influence import add_influence
+from ..inputs.influence import InfluenceOptions, add_influence
 from ..slicers import Slicer
 from .findings import Findings, find_slices
 from .methods import reads_influence
@@ -51,6 +51,8 @@ class RepeatedSearch:
         The rows before influence embeddings are added, and (n,) bool which of them are searched.
     slicers, settings, crossfit, train, seed, effort
         As of `find_slices`.
+    influence
+        How influence embeddings are made, where a method searches them.
     """
 
     evaluation: Evaluation
@@ -61,12 +63,13 @@ class RepeatedSearch:
     train: Evaluation | None = None
     seed: int = 0
     effort: Effort | None = None
+    influence: InfluenceOptions | None = None
 
     def run(self, rows: Evaluation, discover: Array) -> Findings:
         """Search some rows, or the same rows with other outcomes."""
         train = self.train
         if reads_influence(self.slicers):
-            rows, train = add_influence(rows, train, discover)
+            rows, train = add_influence(rows, train, discover, self.influence)
         return find_slices(
             rows,
             self.slicers,

@@ -5,16 +5,26 @@ an evaluation's own arrays.
 """
 
 from .fitting import Influence, fit_influence, load_influence, restore_influence, save_influence
-from .head import SOURCE, HeadInfluence, InfluenceOptions, add_influence, last_layer_weights
+from .head import (
+    SOURCE,
+    Embedded,
+    HeadInfluence,
+    InfluenceOptions,
+    add_influence,
+    embed_all,
+    last_layer_weights,
+)
 from .layers import LayersInfluence
 
 __all__ = [
     "SOURCE",
+    "Embedded",
     "HeadInfluence",
     "Influence",
     "InfluenceOptions",
     "LayersInfluence",
     "add_influence",
+    "embed_all",
     "fit_influence",
     "last_layer_weights",
     "load_influence",

@@ -17,7 +17,7 @@ from ..fitted import load_state, save_state
 from ..outcomes import are_shares, plain
 from ..progress import terminal_progress
 from ..torch_model import from_torch, without_keys
-from .head import HeadInfluence, InfluenceOptions
+from .head import BASIS, HeadInfluence, InfluenceOptions
 from .layers import LayersInfluence, Loss
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def fit_influence(
     metadata: Sequence[str] = (),
     device: torch.device | str | None = None,
     memory: int | None = None,
+    basis: int = BASIS,
     folder: str | Path | None = None,
     progress: Progress = terminal_progress,
 ) -> Influence:
@@ -54,14 +55,15 @@ def fit_influence(
     steps, rank: P and D of the paper. damping: added to every eigenvalue. tolerance: eigenvalues below this share of
     the largest are left out. rows: about so many, in whole batches chosen by `seed`; None: all.
     metadata: keys of dict batches that are not the model's, as in `collect`. device: where to run. Default: where the
-    model is. memory: bytes of graphs that stay between products; beside them it takes 4 (steps + rank) bytes a
-    parameter. folder: where a killed run leaves its steps, to be resumed. progress: `silent` for no bar.
+    model is. memory: bytes of graphs that stay between products. basis: bytes of vectors held at a time; where `steps`
+    of them need more, the iteration restarts with the leading ones (P products as ever). folder: where a killed run
+    leaves its steps, to be resumed. progress: `silent` for no bar.
     """
     require("torch", "torch")
     from ...tensors import unwrap
 
     model = unwrap(model)
-    options = InfluenceOptions(steps, rank, tolerance, damping, rows, seed)
+    options = InfluenceOptions(steps, rank, tolerance, damping, rows, seed, basis)
     if isinstance(metadata, str):
         metadata = (metadata,)
     if isinstance(layers, str) and layers != "all":

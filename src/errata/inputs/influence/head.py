@@ -30,6 +30,7 @@ R2_ROWS = 4000  # that are looked at
 R2_ROWS_A_COLUMN = 2  # of the fit, below which any columns would do
 ROUNDED = 1e-6  # a probability so near to 0 or 1 has lost its logit in single precision
 VECTORS_AT_ONCE = 4  # more is hardly faster, and leaves the last eigenvalues less settled
+BASIS = 4 << 30  # bytes of Lanczos' vectors: P = 500 of 2 million weights; 150 of the 7 million of a layer of BERT-base
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class InfluenceOptions:
     steps: products with the Hessian, P of the paper. rank: eigenvalues at most, D of the paper. tolerance: eigenvalues
     below this share of the largest are left out. damping: added to every eigenvalue; the weight decay that the model
     was trained with is the natural one. rows: of the Hessian, chosen by seed; None: all. seed: of rows and vectors.
+    basis: bytes of vectors held at a time; where `steps` of them need more, it restarts with the leading ones.
     """
 
     steps: int = 500
@@ -47,6 +49,7 @@ class InfluenceOptions:
     damping: float = 0.0
     rows: int | None = HESSIAN_ROWS
     seed: int = 0
+    basis: int = BASIS
 
     def __post_init__(self) -> None:
         for name in ("steps", "rank"):
@@ -58,6 +61,23 @@ class InfluenceOptions:
             raise InputError(f"`damping` must not be negative; got {self.damping}")
         if self.rows is not None and self.rows < 1:
             raise InputError(f"`rows` must be at least 1, or None for all; got {self.rows}")
+
+    def vectors(self, weights: int, block: int = 1, itemsize: int = 4) -> dict[str, int]:
+        """How many basis vectors are held at a time, and kept at a restart: `most` and `keep` of `krylov`.
+
+        They take `itemsize * weights * most` bytes, and the directions take the place of the first of them. Beside
+        them stand a few vectors for each that is multiplied at a time.
+        """
+        steps = min(self.steps, weights)
+        wanted = min(self.rank, steps)
+        most = min(steps, self.basis // (itemsize * weights))
+        fewest = min(steps, wanted + max(2 * block, wanted // 10))
+        if most < fewest:
+            raise InputError(
+                f"{wanted} directions of {weights:,} weights need {itemsize * weights * fewest / 2**30:.1f} GiB of "
+                f"vectors, and `basis` allows {self.basis / 2**30:.1f}; give more, a smaller `rank`, or fewer layers"
+            )
+        return {"most": most, "keep": wanted + max(0, most - wanted - block) // 3}
 
     def choose_rows(self, n: int) -> Array:
         """Indices of the rows of the Hessian among n, in order."""
@@ -123,8 +143,9 @@ class HeadInfluence:
             return numbers
 
         block = max(1, min(VECTORS_AT_ONCE, WIDE // k))
-        basis = krylov(product, draw, options.steps, block=block, progress=progress)
-        eigenpairs = factor(basis, options.rank, tolerance=options.tolerance, damping=options.damping)
+        held = options.vectors(X.shape[1] * k, block)
+        basis = krylov(product, draw, options.steps, block=block, **held, progress=progress)
+        eigenpairs = factor(basis, options.rank, tolerance=options.tolerance, damping=options.damping, in_place=True)
         return cls(eigenpairs, name, bias, options, evaluation.origin.model)
 
     def transform(self, evaluation: Evaluation) -> Array:
@@ -158,6 +179,24 @@ class HeadInfluence:
     ) -> Evaluation:
         """The evaluation with its influence embeddings, computed from its own arrays alone."""
         return evaluation.with_representation(INFLUENCE, self.transform(evaluation), SOURCE)
+
+    def record(self, curvature: str, rows: int) -> dict[str, Any]:
+        """How it was made, for the settings of an audit: of whose rows the curvature is, and of how many."""
+        options = self.options
+        used = rows if options.rows is None else min(rows, options.rows)
+        return {
+            "curvature": curvature,
+            "rows": used,
+            "representation": self.representation,
+            "weights": int(self.directions.shape[1]),
+            "steps": options.steps,
+            "rank": options.rank,
+            "directions": len(self.directions),
+            "damping": options.damping,
+            "tolerance": options.tolerance,
+            "seed": options.seed,
+            "negative": self.negative,
+        }
 
     def to_state(self) -> State:
         """What a file needs to hold."""
@@ -339,18 +378,39 @@ def add_influence(
     Training rows give the curvature; without them `rows` ((n,) bool) of the evaluation do, or all. An evaluation that
     has the representation "influence" already is returned as it is.
     """
+    embedded = embed_all(evaluation, train, rows, options)
+    return embedded.evaluation, embedded.train
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """Rows with influence embeddings, and how these were made."""
+
+    evaluation: Evaluation
+    train: Evaluation | None
+    record: dict[str, Any]
+
+
+def embed_all(
+    evaluation: Evaluation, train: Evaluation | None, rows: Array | None, options: InfluenceOptions | None
+) -> Embedded:
+    """As `add_influence`, with a record of the options, and of whose curvature it is."""
     if INFLUENCE in evaluation.representations:
-        return evaluation, train
+        return Embedded(evaluation, train, {"curvature": "given"})
+    options = options or InfluenceOptions()
     name = _features_of(evaluation, None)
     source = evaluation
+    whose = "all rows"
     if train is not None and _has_outputs(train, name):
         source = train
+        whose = "training rows"
     elif rows is not None:
         source = evaluation.rows(rows)
+        whose = "search rows"
     fitted = HeadInfluence.fit(source, options, representation=name)
     if train is source and train.labels is not None:
         train = fitted.embed(train)
-    return fitted.embed(evaluation), train
+    return Embedded(fitted.embed(evaluation), train, fitted.record(whose, len(source)))
 
 
 def last_layer_weights(evaluation: Evaluation, train: Evaluation) -> int:

@@ -1,5 +1,8 @@
 """The leading eigenpairs of a symmetric matrix that is known only by its products (Lanczos' iteration).
 
+Where not all basis vectors fit into memory, the iteration restarts from its leading eigenvectors (thick restart, Wu and
+Simon, 2000): as many products, fewer vectors.
+
 Written once for numpy and torch: both have the few operations used here, so a basis stays on the device that the
 products are computed on.
 """
@@ -8,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,6 +20,8 @@ from ...core import Array, InputError, Progress, silent
 
 ROUNDING = 50  # times the machine's epsilon: a smaller share of the matrix is noise
 STAGE = "curvature"  # under which progress is reported
+
+CHUNK = 1 << 16  # columns of a basis that are rotated at a time
 
 Vector = Any  # (p,) a numpy array or a torch tensor
 
@@ -43,6 +48,7 @@ class Krylov:
 
     basis: Any  # (s, p)
     small: Array  # (s, s) float64, symmetric
+    let_go: Array = field(default_factory=lambda: np.empty(0))  # eigenvalues that the last restart left behind
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +67,14 @@ def krylov(
     steps: int,
     *,
     block: int = 1,
+    most: int | None = None,
+    keep: int = 0,
     checkpoint: Checkpoint | None = None,
     progress: Progress = silent,
 ) -> Krylov:
     """A basis of at most `steps` vectors, and the matrix restricted to it, by block Lanczos.
+
+    most: vectors held at a time; where `steps` are more, the `keep` leading ones are what it goes on with.
 
     product: (b, p) -> (b, p), the matrix times each of b vectors. draw: `draw(j)` gives a random vector (p,), the same
     one for the same j. block: vectors multiplied at a time; more need fewer readings of the data for a basis of the
@@ -76,11 +86,12 @@ def krylov(
     those are mapped to nothing, so is all that is left.
     """
     first = draw(0)
-    if block != 1 and (checkpoint is not None or not isinstance(first, np.ndarray)):
-        raise ValueError(f"`block` must be 1 for tensors and with a checkpoint; got {block}")
     steps = min(steps, len(first))
-    basis = _empty_like(first, steps)
-    small = np.zeros((steps, steps))
+    most = steps if most is None else min(most, steps)
+    _check_plan(first, block, checkpoint, keep, most, steps)
+    basis = _empty_like(first, most)
+    small = np.zeros((most, most))
+    let_go = np.empty(0)
     size = _restore(checkpoint, basis, small)
     noise = ROUNDING * _epsilon(first)
     scale = float(np.abs(small).max())
@@ -90,6 +101,7 @@ def krylov(
     else:
         new = _orthonormal(_stack([draw(j) for j in range(min(block, steps))]), 0.0)
         _save_vectors(checkpoint, new)
+    done = size
     while True:
         own = slice(size, size + len(new))
         size += len(new)
@@ -99,20 +111,57 @@ def krylov(
         small[own, :size] = inside.T
         if checkpoint is not None:
             checkpoint.add_column(inside[:, 0].tolist())
-        progress(STAGE, size / steps)
+        done += len(new)
+        progress(STAGE, done / steps)
         largest = float(np.abs(inside).max())
         left = float(abs(rest).max())
         _check_finite(left + largest)
         scale = max(scale, largest)
-        if size == steps or max(left, largest) <= noise * scale:
+        if done >= steps or max(left, largest) <= noise * scale:
             break
-        new = _continue(basis[:size], rest, noise * scale, draw, min(block, steps - size))
+        new = _continue(basis[:size], rest, noise * scale, draw, min(block, steps - done), done)
+        if size + len(new) > most:
+            let_go = _restart(basis[:size], small, keep)
+            size = keep
         _save_vectors(checkpoint, new)
-    return Krylov(basis[:size], (small[:size, :size] + small[:size, :size].T) / 2)
+    return Krylov(basis[:size], _symmetric(small[:size, :size]), let_go)
 
 
-def factor(krylov: Krylov, rank: int, *, tolerance: float, damping: float = 0.0) -> Factor:
-    """The `rank` largest eigenvalues above `tolerance` of the largest; negative curvature has no inverse root."""
+def _symmetric(matrix: Array) -> Array:
+    return (matrix + matrix.T) / 2
+
+
+def _check_plan(first: Vector, block: int, checkpoint: Checkpoint | None, keep: int, most: int, steps: int) -> None:
+    if block != 1 and (checkpoint is not None or not isinstance(first, np.ndarray)):
+        raise ValueError(f"`block` must be 1 for tensors and with a checkpoint; got {block}")
+    if most < steps and (checkpoint is not None or not 0 < keep <= most - block):
+        raise ValueError(f"a restart keeps 1 to {most - block} of {most} vectors, without a checkpoint; got {keep}")
+
+
+def _restart(basis: Any, small: Array, keep: int) -> Array:
+    """Put the leading eigenvectors first, and their eigenvalues into the small matrix; returns the others."""
+    size = len(basis)
+    values, vectors = np.linalg.eigh(_symmetric(small[:size, :size]))
+    rotate(basis, vectors[:, ::-1][:, :keep])
+    small[:] = 0
+    small[np.arange(keep), np.arange(keep)] = values[::-1][:keep]
+    return np.asarray(values[::-1][keep:])
+
+
+def rotate(basis: Any, rotation: Array) -> Any:
+    """The first rows of a basis (s, p) become `rotation.T @ basis`, a few columns at a time; returns those rows."""
+    turned = _like(basis, np.ascontiguousarray(rotation.T))
+    for start in range(0, basis.shape[1], CHUNK):
+        columns = slice(start, start + CHUNK)
+        basis[: len(turned), columns] = turned @ basis[:, columns]
+    return basis[: len(turned)]
+
+
+def factor(krylov: Krylov, rank: int, *, tolerance: float, damping: float = 0.0, in_place: bool = False) -> Factor:
+    """The `rank` largest eigenvalues above `tolerance` of the largest; negative curvature has no inverse root.
+
+    in_place: the directions take the place of the basis, which is lost, instead of standing beside it.
+    """
     values, vectors = np.linalg.eigh(krylov.small)
     most = float(values[-1])
     if not most > ROUNDING * _epsilon(krylov.basis) * float(np.abs(values).max()):
@@ -124,8 +173,10 @@ def factor(krylov: Krylov, rank: int, *, tolerance: float, damping: float = 0.0)
     vectors = vectors[:, chosen]
     vectors = vectors * np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(len(chosen))])
     scaled = vectors / np.sqrt(values[chosen] + damping)
-    downwards = int(np.count_nonzero(values < -tolerance * most))
-    return Factor(_like(krylov.basis, scaled.T) @ krylov.basis, values[chosen], float(values[0]), downwards)
+    seen = np.concatenate([values, krylov.let_go])
+    downwards = int(np.count_nonzero(seen < -tolerance * most))
+    directions = rotate(krylov.basis, scaled) if in_place else _like(krylov.basis, scaled.T) @ krylov.basis
+    return Factor(directions, values[chosen], float(seen.min()), downwards)
 
 
 def _split(basis: Any, vectors: Any) -> tuple[Array, Any]:
@@ -147,12 +198,12 @@ def _orthonormal(vectors: Any, least: float) -> Any:
     return np.ascontiguousarray(columns.T[np.abs(np.diag(triangle)) > least])
 
 
-def _continue(basis: Any, rest: Any, least: float, draw: Callable[[int], Vector], count: int) -> Any:
+def _continue(basis: Any, rest: Any, least: float, draw: Callable[[int], Vector], count: int, done: int) -> Any:
     """At most `count` vectors to extend a basis by: what a product left over, or random ones where that is noise."""
     new = _orthonormal(rest, least)[:count]
     if len(new):
         return new
-    random = _stack([draw(len(basis) + j) for j in range(count)])
+    random = _stack([draw(done + j) for j in range(count)])
     return _orthonormal(_split(basis, random)[1], 0.0)
 
 

@@ -86,18 +86,23 @@ class LayersInfluence:
             nests = list(_nests(batches))
             hessian = MeanHessian(_row_losses(model, family, loss, where), parameters, nests, memory)
             p = sum(parameter.numel() for parameter in parameters.values())
+            held = options.vectors(p, itemsize=next(iter(parameters.values())).element_size())
             checkpoint = None
             if folder is not None:
+                _check_whole(options, held["most"], p)
                 work = {**facts, "options": vars(options), "rows": fingerprint(nests)}
                 checkpoint = StepCheckpoint(open_folder(folder, work), p, _dtype(parameters))
             basis = krylov(
                 lambda vectors: hessian.product(vectors[0])[None],
                 _random_vectors(p, options.seed, parameters),
                 options.steps,
+                **held,
                 checkpoint=checkpoint,
                 progress=progress,
             )
-            eigenpairs = factor(basis, options.rank, tolerance=options.tolerance, damping=options.damping)
+            eigenpairs = factor(
+                basis, options.rank, tolerance=options.tolerance, damping=options.damping, in_place=True
+            )
         directions = eigenpairs.directions.float().cpu().numpy()
         return cls(replace(eigenpairs, directions=directions), facts, options, loss)
 
@@ -269,6 +274,16 @@ class _LabelRecorder:
             return labels[:, 0]
         largest: Array = labels.argmax(axis=1)
         return largest
+
+
+def _check_whole(options: InfluenceOptions, most: int, p: int) -> None:
+    """A run that is to be resumed keeps every vector."""
+    steps = min(options.steps, p)
+    if most < steps:
+        raise InputError(
+            f"`folder` keeps all {steps} vectors of {p:,} weights, {4 * p * steps / 2**30:.1f} GiB, and `basis` allows "
+            f"{options.basis / 2**30:.1f}; give more `basis`, or no `folder`"
+        )
 
 
 def _nests(batches: Iterable[Any]) -> Iterator[Any]:

@@ -23,6 +23,7 @@ NAMED_SETTINGS = (
     "methods",
     "seed",
     "softness",
+    "influence",
     "ownership",
     "groups",
     "notes",
@@ -182,6 +183,9 @@ def provenance(audit: Audit) -> list[tuple[str, str, bool]]:
     hard = sentences.hard_predictions(settings)
     if hard:
         lines.append(("Predictions", hard, False))
+    influence = sentences.influence(settings)
+    if influence:
+        lines.append(("Influence", influence, False))
     others = [(key, value) for key, value in settings.items() if key not in NAMED_SETTINGS]
     return lines + [(key, json.dumps(value, default=str, ensure_ascii=False), True) for key, value in others]
 

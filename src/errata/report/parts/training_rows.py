@@ -34,7 +34,7 @@ def influence(view: View, slice_: Slice) -> dict[str, Any] | None:
     opponents = slice_.explanation(Opponents)
     if alike is None:
         return None
-    values = {"coherence": coherence(alike), "central": _central(view, alike), "own_label": None}
+    values: dict[str, Any] = {"coherence": coherence(alike), "central": _central(view, alike), "own_label": None}
     values |= {"groups": [], "profile": [], "profiled": 0, "held": None}
     own = slice_.explanation(OwnLabel)
     if own is not None:
