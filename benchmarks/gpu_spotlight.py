@@ -13,29 +13,17 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
 
 import numpy as np
 import torch
 
+from _gpu import seconds
 from errata.bench.loss_problems import planted
 from errata.slicers.spotlight.device import DeviceRows, DeviceSearch
 from errata.slicers.spotlight.shape import Sphere
 from errata.slicers.spotlight.slicer import AdamSettings
 
 MOST = 0.19
-
-
-def seconds(work: Callable[[], object], times: int = 5) -> float:
-    """The median."""
-    taken = []
-    for _ in range(times):
-        began = time.perf_counter()
-        work()
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-        taken.append(time.perf_counter() - began)
-    return float(np.median(taken))
 
 
 def objective(light: Sphere, rows: DeviceRows, losses: np.ndarray) -> float:

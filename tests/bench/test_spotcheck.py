@@ -14,6 +14,7 @@ from errata.bench.spotcheck import SpotCheckBenchmark, read_world, run, screen
 from errata.cli import app as cli
 from errata.cli.bench import spotcheck_table
 from errata.core import Evaluation, InputError
+from errata.engine import Local
 
 METHODS = ["gmm", "high-loss", "spotlight:as_published"]
 QUICK = {"spotlight:as_published": {"advanced.steps": 30}}
@@ -102,9 +103,9 @@ def test_a_method_is_judged_once_with_the_same_options_and_again_with_others(tra
     """Whether they were said for the method or for its preset."""
     judged, judge = [], spotcheck.judge
 
-    def counted(method, evaluation, blindspots, options, rule):
+    def counted(method, evaluation, blindspots, options, *rest):
         judged.append((method, options))
-        return judge(method, evaluation, blindspots, options, rule)
+        return judge(method, evaluation, blindspots, options, *rest)
 
     monkeypatch.setattr(spotcheck, "judge", counted)
     gmm, few = "gmm:recommended", {"components": 2}
@@ -168,7 +169,7 @@ def test_error_types_of_an_audit_have_rates_of_their_own(trained, monkeypatch, t
     members = [*blindspots.T, ~blindspots.any(axis=1)]
     error_types = tuple(SimpleNamespace(members=rows) for rows in members)
     result = SimpleNamespace(confirmed=(), slicers={}, error_types=error_types)
-    monkeypatch.setattr(spotcheck, "audit", lambda evaluation, methods, options: result)
+    monkeypatch.setattr(spotcheck, "audit", lambda evaluation, methods, options, engine: result)
     sets = spotcheck.judge_audit("audit", evaluation, blindspots, {}).sets
     assert (sets["confirmed"].dr, sets["confirmed"].fdr) == (0.0, None)
     assert (sets["error_types"].dr, sets["error_types"].fdr) == (1.0, pytest.approx(1 / 3))
@@ -178,9 +179,9 @@ def test_a_default_audit_names_no_methods(trained, monkeypatch, tmp_path):
     searched = []
     audit = spotcheck.audit
 
-    def recorded(evaluation, methods, options):
+    def recorded(evaluation, methods, options, engine):
         searched.append(methods)
-        return audit(evaluation, methods=["gmm"], options=options)
+        return audit(evaluation, methods=["gmm"], options=options, engine=engine)
 
     monkeypatch.setattr(spotcheck, "audit", recorded)
     run(SpotCheckBenchmark(configs=1), ["audit", "audit:gmm+domino:as_published"], tmp_path)
@@ -293,3 +294,20 @@ def test_sets_are_sorted_by_errors_times_error_rate():
     h[:40, 0] = h[40:46, 1] = h[50, 2] = True
     evaluation = Evaluation(labels=labels, predictions=predictions)
     assert spotcheck.sort_by_importance(h, evaluation).sum(axis=0).tolist() == [6, 40, 1]
+
+
+@pytest.mark.parametrize("method", ["gmm", "audit:gmm"])
+def test_an_engine_runs_the_methods(trained, tmp_path, method):
+    passes = []
+
+    class Counting(Local):
+        def hold(self, *columns):
+            passes.append(len(columns[0]))
+            return super().hold(*columns)
+
+    own = run(SpotCheckBenchmark(configs=1), [method], tmp_path / "own", options=QUICK)
+    counted = run(SpotCheckBenchmark(configs=1), [method], tmp_path / "counted", options=QUICK, engine=Counting())
+    assert passes
+    for rows in (own, counted):
+        rows[0].pop("seconds")
+    assert counted == own

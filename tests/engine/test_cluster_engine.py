@@ -508,9 +508,14 @@ def test_an_audit_by_workers_is_that_of_this_process(cluster: Cluster, monkeypat
         metadata={"age": x[:, 2]},
         sources={"x": errata.Source(from_model=False)},
     )
-    methods = ["consensus", "rules", "domino", "directions"]
+    methods = ["consensus", "rules", "domino", "directions", "gmm", "planespot"]
+    told: list[tuple[str, float]] = []
     here = errata.audit(evaluation, methods=methods, engine=Local(threads=2))
-    there = errata.audit(evaluation, methods=methods, engine=cluster)
+    there = errata.audit(evaluation, methods=methods, engine=cluster, progress=lambda *step: told.append(step))
+    placing = [share for stage, share in told if stage == "gmm, all rows"]
+    assert len(placing) > 2
+    assert placing == sorted(placing)
+    assert placing[-1] == 1
     assert len(here.confirmed) > 0
     assert [slice_.verdict for slice_ in there.slices] == [slice_.verdict for slice_ in here.slices]
     assert all(np.array_equal(a.weights, b.weights) for a, b in zip(here.slices, there.slices, strict=True))

@@ -7,11 +7,11 @@ import pytest
 
 import errata
 from errata.bench.loss_problems import planted
-from errata.engine import Local
+from errata.engine.cuda import Cuda
 
 torch = pytest.importorskip("torch")
 
-METHODS = ["domino", "spotlight:as_published"]
+METHODS = ["domino", "gmm", "spotlight:as_published"]
 # Few steps of a high rate: the late ones of the published search amplify rounding.
 OPTIONS = {
     "spotlight": {
@@ -23,12 +23,6 @@ OPTIONS = {
 }
 
 
-class Tensors(Local):
-    """Torch on the CPU."""
-
-    device = torch.device("cpu")
-
-
 def test_verdicts_are_those_of_this_process():
     X, rate, _ = planted(3000, 8, 8, {0.08: 0.8, 0.1: 0.6}, seed=0)
     rng = np.random.default_rng(1)
@@ -38,7 +32,7 @@ def test_verdicts_are_those_of_this_process():
     probs[np.arange(len(X)), np.where(wrong, (labels + 1) % 3, labels)] = 0.8
     ev = errata.Evaluation(labels=labels, probs=probs, representations={"e": X.astype(np.float32)})
     here = errata.audit(ev, methods=METHODS, options=OPTIONS)
-    there = errata.audit(ev, methods=METHODS, options=OPTIONS, engine=Tensors())
+    there = errata.audit(ev, methods=METHODS, options=OPTIONS, engine=Cuda(device=torch.device("cpu")))
     assert "confirmed" in {slice_.verdict for slice_ in here.slices}
     assert {slice_.method for slice_ in here.slices} >= {"domino"}
     assert len(here.slices) == len(there.slices)

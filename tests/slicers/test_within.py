@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import errata
 from errata.core import Evaluation, InputError, State
+from errata.engine import Local
 from errata.slicers import make, registry, restore, search_within
 from errata.slicers.within import Within
 
@@ -48,6 +50,24 @@ def test_within_labels_finds_what_all_rows_hide():
     assert {"label": 0} in scopes
     assert {"label": 1} in scopes
     assert audit.settings["within"] == "label"
+
+
+def test_the_engine_runs_the_parts_and_what_is_fitted_can_travel():
+    passes = []
+
+    class Counting(Local):
+        def hold(self, *columns):
+            passes.append(len(columns[0]))
+            return super().hold(*columns)
+
+    rows = two_faced()
+    slicer = within("gmm", "label")
+    slicer.engine = Counting()
+    slicer.report_progress = lambda stage, share: passes.append(share)
+    slicer.fit(rows)
+    assert {int((rows.labels == label).sum()) for label in (0, 1)} <= set(passes)
+    del slicer.engine, slicer.report_progress  # as `place` does before it sends a slicer
+    assert len(pickle.dumps(slicer)) > 0  # parts of it kept a function of this process
 
 
 def test_slices_are_ordered_by_excess_over_all_scopes():

@@ -126,7 +126,7 @@ def run(
     """Prepare what is missing, judge what is missing, and return the rows of the table.
 
     options: of methods, by their names with or without a preset. rule: when a blindspot counts as discovered. engine:
-    "ray", or its address, for worlds by workers of a Ray cluster, all of which see the folder.
+    of the methods; "ray", or its address, for worlds by workers of a Ray cluster, all of which see the folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
     folder = folder.resolve()  # workers are elsewhere
@@ -138,10 +138,12 @@ def run(
     for done, _ in enumerate(_run_each(1, prepare, worlds, engine), 1):
         progress(f"world {min(done + 1, benchmark.configs)} of {benchmark.configs}", done / steps)
     tasks = [
-        (benchmark, folder, i, method, options or {}, rule) for i in range(benchmark.configs) for method in methods
+        (benchmark, folder, i, method, options or {}, rule, engine)
+        for i in range(benchmark.configs)
+        for method in methods
     ]
     for done, _ in enumerate(_run_each(benchmark.jobs, _judge_files, tasks, engine)):
-        _, _, i, method, _, _ = tasks[done]
+        _, _, i, method, *_ = tasks[done]
         share = (1 + done / len(tasks)) / 2  # the first half were the models
         progress(f"{method}, world {i + 1}", share)
     return summarise(benchmark, methods, folder)
@@ -305,6 +307,7 @@ def _judge_files(
     method: str,
     options: dict[str, dict[str, Any]],
     rule: metrics.Rule | None,
+    engine: Engine,
 ) -> None:
     """Judge one method on one prepared world, unless its file says it was done with these options."""
     searched = methods_of_audit(method)
@@ -321,17 +324,25 @@ def _judge_files(
         benchmark.world_path(folder, i), both=benchmark.rows == "both", foreign=benchmark.layer == "second"
     )
     judge_world = judge if searched is None else judge_audit
-    result = judge_world(method, evaluation, blindspots, own, rule)
+    result = judge_world(method, evaluation, blindspots, own, rule, engine)
     write(path, json.dumps({"options": own, **asdict(result)}).encode())
 
 
 def judge(
-    method: str, evaluation: Evaluation, blindspots: Array, options: dict[str, Any], rule: metrics.Rule | None = None
+    method: str,
+    evaluation: Evaluation,
+    blindspots: Array,
+    options: dict[str, Any],
+    rule: metrics.Rule | None = None,
+    engine: Engine | None = None,
 ) -> MethodResult:
     """Fit on the test rows, as published, and compare the hard sets with the planted blindspots."""
     rule = rule or metrics.Rule()
     start = time.perf_counter()
-    slicer = make(method, options=options).fit(evaluation)
+    slicer = make(method, options=options)
+    if hasattr(slicer, "engine"):
+        slicer.engine = engine or Local()
+    slicer.fit(evaluation)
     h = slicer.membership(evaluation) >= slicer.thresholds_
     seconds = time.perf_counter() - start
     sets = {"raw": sort_by_importance(h, evaluation), "screened": screen(h, evaluation)}
@@ -344,7 +355,12 @@ def judge(
 
 
 def judge_audit(
-    method: str, evaluation: Evaluation, blindspots: Array, options: dict[str, Any], rule: metrics.Rule | None = None
+    method: str,
+    evaluation: Evaluation,
+    blindspots: Array,
+    options: dict[str, Any],
+    rule: metrics.Rule | None = None,
+    engine: Engine | None = None,
 ) -> MethodResult:
     """Audit the test rows as a user does, half of them held out, and compare all rows of what is confirmed.
 
@@ -352,7 +368,7 @@ def judge_audit(
     """
     rule = rule or metrics.Rule()
     start = time.perf_counter()
-    result = audit(evaluation, methods=methods_of_audit(method) or None, options=options)
+    result = audit(evaluation, methods=methods_of_audit(method) or None, options=options, engine=engine or "local")
     seconds = time.perf_counter() - start
     confirmed = [slice_ for slice_ in result.confirmed if slice_.side == "hard"]
     sets = {"confirmed": confirmed, "error_types": getattr(result, "error_types", ())}

@@ -16,6 +16,7 @@ from .common import (
     Chosen,
     Database,
     Dir,
+    EngineName,
     Names,
     Sets,
     chosen_words,
@@ -31,9 +32,6 @@ from .plugins import Plugins, build_own, import_methods, without_own
 if TYPE_CHECKING:
     from ..core import Evaluation, Slice
 
-EngineName = Annotated[
-    str, typer.Option(metavar="NAME", help="local, cuda, ray, ray:auto, ray:HOST:PORT or ray://HOST:PORT.")
-]
 Memory = Annotated[
     str, typer.Option(metavar="SIZE", help="What arrays with a value for every row may take; others lie on disk.")
 ]
@@ -272,6 +270,7 @@ def apply(
     from ..engine import open_engine
     from ..inputs import read
     from ..report.gates import shares_gate
+    from ..report.progress_bars import progress_bar
 
     if fail_on is not None and not 0 <= fail_on <= 1:
         raise InputError(f"`--fail-on` must be a share of the rows between 0 and 1; got {fail_on}")
@@ -284,7 +283,8 @@ def apply(
     rows = read(source, metadata=columns)
     worker = open_engine(engine, memory)
     some = replace(saved, slices=chosen)
-    weights = workflow.apply(some, rows, place=lambda slicer, part: workflow.place(slicer, part, worker))
+    with progress_bar() as progress:
+        weights = workflow.apply(some, rows, place=lambda slicer, part: workflow.place(slicer, part, worker, progress))
     thresholds = {slice_.id: slice_.threshold for slice_ in chosen}
     with store.atomic_file(output) as partial:
         store.write_memberships(partial, rows.row_ids, weights, thresholds)

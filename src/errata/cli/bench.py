@@ -21,10 +21,11 @@ from ..bench.real_models import TABLES, expand_tables
 from ..bench.results import check_json, write_rows
 from ..core import InputError, require
 from ..core.errors import unknown
+from ..engine import open_engine
 from ..report.printing import echo
 from ..report.progress_bars import progress_bar
 from ..workflow import check_methods
-from .common import Names, Sets, read_options
+from .common import EngineName, Names, Sets, read_options
 
 if TYPE_CHECKING:
     from ..bench.spotcheck import SpotCheckBenchmark
@@ -74,6 +75,7 @@ def spotcheck(
     sets: Sets = [],
     device: Annotated[str, typer.Option(help="Where models are trained: cpu or cuda.")] = "cpu",
     jobs: Annotated[int, typer.Option(help="Processes that paint and judge.")] = 1,
+    engine: EngineName = "local",
     seed: Seed = 0,
     output: Output = None,
     as_json: Json = None,
@@ -90,11 +92,12 @@ def spotcheck(
     if searched or options:
         check_methods(searched, options, seed)
     check_json(as_json)
+    worker = open_engine(engine)
     folder = output or RESULTS / _spotcheck_folder(benchmark)
     if benchmark.missing(folder):
         require("torch", "torch")
     with progress_bar() as progress:
-        rows = run(benchmark, methods, folder, options=options, progress=progress)
+        rows = run(benchmark, methods, folder, options=options, engine=worker, progress=progress)
     echo(f"{benchmark.name}; {configs} worlds, {rows[0]['replaced']} replaced; seed {seed}")
     echo(spotcheck_table(rows))
     write_rows(as_json, rows)

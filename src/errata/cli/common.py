@@ -31,6 +31,9 @@ Chosen = Annotated[
         help="Which slices; repeat, or separate by commas. Default: those that people accepted, if any.",
     ),
 ]
+EngineName = Annotated[
+    str, typer.Option(metavar="NAME", help="local, cuda, ray, ray:auto, ray:HOST:PORT or ray://HOST:PORT.")
+]
 Sets = Annotated[Names, typer.Option("--set", metavar="METHOD.KEY=VALUE", help="An option of a method.")]
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..core import Array, ErrataError, InputError, MissingExtra, Progress, require, silent
 from ..core.scratch import DEFAULT_MEMORY, empty_array
-from .contract import Totals, add_up
+from .contract import OnDevice, Totals, add_up
 from .local import Local, count_cores
 from .parts import PART_BYTES, parts_of
 from .travel import write_back
@@ -196,7 +196,7 @@ class ClusterRows:
         results = pool.results(pool.parts(call, self._number, self._columns, self.parts))
         yield from zip(self.parts, self._engine.watched(function, results, len(self.parts)), strict=True)
 
-    def total(self, statistics: Callable[..., Totals], *shared: Any) -> Totals:
+    def total(self, statistics: Callable[..., Totals], *shared: Any, on_device: OnDevice | None = None) -> Totals:
         """The sum over parts, in the order of rows."""
         return add_up(self.each(statistics, *shared))
 

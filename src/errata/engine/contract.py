@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
-from typing import Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import numpy as np
 
 from ..core import Array
 
+if TYPE_CHECKING:
+    from ..tensors.rows import TensorWork
+
 T = TypeVar("T")
 Totals = tuple[Any, ...]  # of arrays and numbers that are added
+OnDevice = Callable[..., "TensorWork"]  # from a device and what is shared
 
 
 class HeldRows(Protocol):
@@ -23,8 +27,11 @@ class HeldRows(Protocol):
         """(rows, function(*columns of these rows, *shared)) for each part, in the order of rows."""
         ...
 
-    def total(self, statistics: Callable[..., Totals], *shared: Any) -> Totals:
-        """The sum over all parts of what `statistics(*columns, *shared)` gives, added in the order of rows."""
+    def total(self, statistics: Callable[..., Totals], *shared: Any, on_device: OnDevice | None = None) -> Totals:
+        """The sum over all parts of what `statistics(*columns, *shared)` gives, added in the order of rows.
+
+        on_device: the same sums on tensors, for an engine that has a device.
+        """
         ...
 
     def __enter__(self) -> Self: ...

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from ..core import Array
 from ..core.scratch import DEFAULT_MEMORY, empty_array
 from ..core.shared_context import SharedContext
-from .contract import Totals, add_up
+from .contract import OnDevice, Totals, add_up
 from .parts import cut, parts_of
 
 T = TypeVar("T")
@@ -98,7 +98,7 @@ class LocalRows:
         results = self._engine.each(self._on_part, self.parts, function, shared)
         yield from zip(self.parts, results, strict=True)
 
-    def total(self, statistics: Callable[..., Totals], *shared: Any) -> Totals:
+    def total(self, statistics: Callable[..., Totals], *shared: Any, on_device: OnDevice | None = None) -> Totals:
         """The sum over parts, in the order of rows."""
         return add_up(self.each(statistics, *shared))
 

@@ -18,6 +18,7 @@ from scipy.special import softmax
 from ..core import Array, Evaluation, InputError
 from ..core.blocks import blocks, unit
 from .contract import BaseSlicer, check_columns
+from .expectation import EmOptions, fit_gaussians
 from .numerics import DIGITS, LEAST_ROWS, Gaussians, principal_components, unconverged
 from .options import AT_LEAST_ONE, Interval
 
@@ -290,25 +291,16 @@ class George(BaseSlicer):
 
     def _cluster(self, Z: Array, k: int) -> Gaussians:
         from sklearn.cluster import KMeans
-        from sklearn.mixture import GaussianMixture
 
         rare = self._rare
         spread = max(float(Z.var(axis=0).mean()), 1e-12)
-        if len(Z) == 1:
-            Z = np.repeat(Z, 2, axis=0)  # scikit-learn fits nothing to a single row
+        if rare.clusterer == "gmm":
+            options = EmOptions(rare.covariance, 1e-6 * spread, restarts=rare.restarts, seed=self.seed)
+            return fit_gaussians(Z, k, options, self.engine)[0]
         with unconverged():
-            if rare.clusterer == "kmeans":
-                means = KMeans(k, n_init=rare.restarts, random_state=self.seed).fit(Z)
-                variance = max(float(means.inertia_) / Z.size, 1e-9 * spread)
-                return Gaussians(np.zeros(k), means.cluster_centers_, np.full((k, Z.shape[1]), variance**-0.5))
-            mixture = GaussianMixture(
-                k,
-                covariance_type=rare.covariance,
-                n_init=rare.restarts,
-                random_state=self.seed,
-                reg_covar=1e-6 * spread,
-            ).fit(Z)
-        return Gaussians(np.log(mixture.weights_), mixture.means_, mixture.precisions_cholesky_)
+            means = KMeans(k, n_init=rare.restarts, random_state=self.seed).fit(Z)
+        variance = max(float(means.inertia_) / Z.size, 1e-9 * spread)
+        return Gaussians(np.zeros(k), means.cluster_centers_, np.full((k, Z.shape[1]), variance**-0.5))
 
     def _join(self, cuts: list[ClassClusters], shares: Array) -> None:
         """All classes in one set of arrays."""

@@ -9,7 +9,8 @@ import numpy as np
 from ..core import Array, Evaluation
 from ..core.blocks import blocks
 from .contract import BaseSlicer, check_columns
-from .numerics import LEAST_ROWS, Gaussians, likeliest, principal_components, unconverged
+from .expectation import EmOptions, fit_gaussians
+from .numerics import LEAST_ROWS, Gaussians, likeliest, principal_components
 from .options import AT_LEAST_ONE
 
 
@@ -65,8 +66,6 @@ class Gmm(BaseSlicer):
         self.seed = seed
 
     def _fit(self, evaluation: Evaluation, train: Evaluation | None) -> None:
-        from sklearn.mixture import GaussianMixture
-
         X = np.asarray(self.matrix(evaluation), dtype=np.float64)
         n, d = X.shape
         self.centre_ = X.mean(axis=0)
@@ -76,17 +75,17 @@ class Gmm(BaseSlicer):
             self.axes_ = principal_components(X, self.axes, self.seed, solver="randomized").components_.T
         reduced = (X - self.centre_) @ self.axes_
         components = max(1, min(self.components, n // LEAST_ROWS))
-        mixture = GaussianMixture(components, random_state=self.seed, reg_covar=1e-6 * max(1e-12, reduced.var()))
-        with unconverged():
-            clusters = mixture.fit_predict(reduced)
+        options = EmOptions(floor=1e-6 * max(1e-12, reduced.var()), seed=self.seed)
+        mixture, _ = fit_gaussians(reduced, components, options, self.engine)
+        clusters = mixture.assign(reduced)
         assert evaluation.losses is not None
         sizes = np.bincount(clusters, minlength=components)
         sums = np.bincount(clusters, weights=evaluation.losses, minlength=components)
         losses = np.where(sizes > 0, sums / np.maximum(sizes, 1), -np.inf)
         order = np.argsort(-losses, kind="stable")
-        self.log_weights_ = np.log(mixture.weights_[order])
-        self.means_ = mixture.means_[order]
-        self.precisions_ = mixture.precisions_cholesky_[order]
+        self.log_weights_ = mixture.log_weights[order]
+        self.means_ = mixture.means[order]
+        self.precisions_ = mixture.factors[order]
         self.rules_ = tuple(
             {"kind": "component", "representation": self.representation_, "component": j} for j in range(components)
         )

@@ -18,8 +18,10 @@ import numpy as np
 from ..core import Array, Evaluation, InputError, State
 from ..core.blocks import blocks
 from ..core.soften import class_probs
+from ..engine import Engine
 from .contract import BaseSlicer, check_columns
-from .numerics import DIGITS, LEAST_ROWS, Gaussians, likeliest, principal_components, unconverged
+from .expectation import EmOptions, fit_gaussians, parameter_count
+from .numerics import DIGITS, LEAST_ROWS, Gaussians, likeliest, principal_components
 from .options import AT_LEAST_ONE, NOT_NEGATIVE, Interval
 
 TSNE_INPUT = 50  # principal components that t-SNE and its neighbours read
@@ -182,10 +184,10 @@ class Planespot(BaseSlicer):
         self.low_ = plane.min(axis=0)
         self.width_ = _widths(plane, self._rare.scaling)
         features = self._features(evaluation)
-        mixture = lowest_bic(features, self._numbers(len(X)), self._rare.covariance, self.seed)
-        self.log_weights_ = np.log(mixture.weights_)
-        self.means_ = mixture.means_
-        self.precisions_ = mixture.precisions_cholesky_
+        mixture = lowest_bic(features, self._numbers(len(X)), self._rare.covariance, self.seed, self.engine)
+        self.log_weights_ = mixture.log_weights
+        self.means_ = mixture.means
+        self.precisions_ = mixture.factors
         errors = 1 - probs[np.arange(len(X)), evaluation.labels]
         self.kept_ = np.argsort(-scores(self._weights(features), errors), kind="stable")[: self.slices]
         self.rules_ = tuple(
@@ -272,13 +274,18 @@ def _widths(plane: Array, scaling: str) -> Array:
     return np.where(width == 0, 1.0, width)
 
 
-def lowest_bic(features: Array, numbers: Iterable[int], covariance: str, seed: int) -> Any:
+def lowest_bic(
+    features: Array, numbers: Iterable[int], covariance: Literal["full", "diag"], seed: int, engine: Engine
+) -> Gaussians:
     """The mixture with the lowest BIC; the fewest components among equals."""
-    from sklearn.mixture import GaussianMixture
-
-    with unconverged():
-        mixtures = [GaussianMixture(j, covariance_type=covariance, random_state=seed).fit(features) for j in numbers]
-        return min(mixtures, key=lambda mixture: mixture.bic(features))
+    n, columns = features.shape
+    options = EmOptions(covariance, seed=seed)
+    tried = []
+    for components in numbers:
+        mixture, likelihood = fit_gaussians(features, components, options, engine)
+        bic = parameter_count(components, columns, covariance) * np.log(n) - 2 * n * likelihood
+        tried.append((bic, mixture))
+    return min(tried, key=lambda pair: pair[0])[1]
 
 
 def scores(weights: Array, errors: Array) -> Array:

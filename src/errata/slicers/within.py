@@ -15,6 +15,7 @@ import numpy as np
 from ..core import Array, Evaluation, InputError, Progress, State, silent
 from ..core.errors import unknown
 from ..core.scope import SCOPINGS, Scoping, rows_in_scope, scopes
+from ..engine import Engine, Local
 from .contract import Slicer, clone
 from .options import constructor_options
 
@@ -54,6 +55,7 @@ class Within:
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"recommended": {}, "as_published": {}}
 
     report_progress: Progress = staticmethod(silent)
+    engine: Engine = Local()
     representation_: str | None = None
     parts_: list[Any]
     scopes_: list[dict[str, Any]]
@@ -88,7 +90,11 @@ class Within:
             rows = evaluation.rows(rows_in_scope(evaluation, scope))
             part = clone(self.slicer)
             part.report_progress = self._progress_of(i)
+            if hasattr(part, "engine"):
+                part.engine = self.engine
             part.fit(rows, train=train)
+            for name in ("report_progress", "engine"):  # of this process: fitted parts go to others
+                vars(part).pop(name, None)
             self.parts_.append(part)
             offered += _offer(i, part, rows)
         best = sorted(offered, key=lambda slice_: -slice_.excess)[:MOST_SLICES]

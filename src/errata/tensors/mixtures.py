@@ -1,128 +1,34 @@
 """Sums over rows weighted by mixture shares, on any device: what an M-step of a mixture or of k-means reads.
 
-Rows are columns of one length, taken in chunks. Where they fit they stay on the device; else each chunk is copied from
-page-locked memory while the one before it is worked on. Shares and sums are float64, which the GPUs of data centres
-multiply as fast as float32 without its loss; the result is that of the CPU to rounding.
+Shares and sums are float64, which the GPUs of data centres multiply as fast as float32 without its loss; the result
+is that of the CPU to rounding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import torch
 
 from ..core import Array
+from .rows import Tensors, TensorWork
 
-CHUNK_VALUES = 1 << 25  # of densities or features at a time: 256 MB
-RESIDENT = 0.5  # share of the free memory of a device that rows may take
 LOG_TWO_PI = float(np.log(2 * np.pi))
-_cuda: Any = torch.cuda  # its streams and events have no annotations
 
-Tensors = tuple[torch.Tensor, ...]
 Densities = Callable[..., torch.Tensor]  # columns of b rows -> (b, s) log densities
-Features = Callable[..., torch.Tensor]  # columns of b rows -> (b, f) what is summed
 
 
-class TensorRows:
-    """Columns of rows on a device, in chunks of `chunk` rows.
-
-    resident: keep them there; None: where they fit.
-    """
-
-    def __init__(self, columns: Sequence[Array], device: torch.device, chunk: int, resident: bool | None = None):
-        self.device = device
-        self.n = len(columns[0])
-        self._columns = columns
-        self._parts = [slice(start, min(start + chunk, self.n)) for start in range(0, self.n, chunk)]
-        if resident is None:
-            resident = device.type != "cuda" or _fits(columns, device)
-        self._held: tuple[torch.Tensor, ...] | None = None
-        if resident:
-            self._held = tuple(torch.tensor(np.asarray(column), device=device) for column in columns)
-
-    def __iter__(self) -> Iterator[Tensors]:
-        if self._held is not None:
-            for rows in self._parts:
-                yield tuple(column[rows] for column in self._held)
-        elif self.device.type == "cuda":
-            yield from self._copied_ahead()
-        else:
-            for rows in self._parts:
-                yield tuple(torch.tensor(np.asarray(column[rows])) for column in self._columns)
-
-    def _copied_ahead(self) -> Iterator[Tensors]:
-        """One chunk is worked on, one is on its way, and one is read into page-locked memory."""
-        copying = _cuda.Stream(self.device)
-        stages = [_Stage(self._columns, self._parts[0].stop, self.device, copying) for _ in range(2)]
-        waiting = stages[0].send(self._parts[0])
-        for i in range(len(self._parts)):
-            now = waiting
-            torch.cuda.current_stream(self.device).wait_stream(copying)
-            if i + 1 < len(self._parts):
-                waiting = stages[(i + 1) % 2].send(self._parts[i + 1])
-            for column in now:
-                column.record_stream(torch.cuda.current_stream(self.device))
-            yield now
+def share(density: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """(b, s) shares of the components, and () the sum of log-likelihoods, from (b, s) log densities."""
+    peak, best = density.max(dim=1, keepdim=True)
+    shares = torch.softmax(density, dim=1)
+    return shares, (peak - shares.gather(1, best).log()).sum()  # log sum exp, without a pass of its own
 
 
-class _Stage:
-    """Page-locked memory for one chunk."""
-
-    def __init__(self, columns: Sequence[Array], rows: int, device: torch.device, stream: Any):
-        self._columns = columns
-        self._device = device
-        self._stream = stream
-        self._sent = _cuda.Event()
-        empty = [np.empty((rows, *column.shape[1:]), dtype=column.dtype) for column in columns]
-        self._memory = [torch.from_numpy(memory).pin_memory() for memory in empty]
-
-    def send(self, rows: slice) -> Tensors:
-        """Start to copy some rows to the device."""
-        self._sent.synchronize()  # the copy before it has left this memory
-        sent = []
-        for column, memory in zip(self._columns, self._memory, strict=True):
-            part = memory[: rows.stop - rows.start]
-            np.copyto(part.numpy(), column[rows])
-            with torch.cuda.stream(self._stream):
-                sent.append(part.to(self._device, non_blocking=True))
-        self._sent.record(self._stream)
-        return tuple(sent)
-
-
-def _fits(columns: Sequence[Array], device: torch.device) -> bool:
-    size = sum(int(np.prod(column.shape)) * column.dtype.itemsize for column in columns)
-    return size <= RESIDENT * torch.cuda.mem_get_info(device)[0]
-
-
-def chunk_for(*widths: int) -> int:
-    """Rows of a chunk of which no array with so many columns takes more than the memory meant for it."""
-    return max(1, CHUNK_VALUES // max(widths))
-
-
-def weighted_sums(
-    rows: TensorRows, densities: Densities, features: Features, hard: bool = False
-) -> tuple[Array, Array, float]:
-    """(s,) the sum of shares, (s, f) that of shares times features, and the sum of log-likelihoods.
-
-    hard: the component with the largest density has all of a row, as in k-means; the last is then the sum of those.
-    """
-    mass: Any = 0.0
-    sums: Any = 0.0
-    total: Any = 0.0
-    for columns in rows:
-        density = densities(*columns)
-        peak, best = density.max(dim=1, keepdim=True)
-        if hard:
-            shares = density.zero_().scatter_(1, best, 1.0)
-            total = total + peak.sum()
-        else:
-            shares = torch.softmax(density, dim=1)
-            total = total + (peak - shares.gather(1, best).log()).sum()  # log sum exp, without a pass of its own
-        mass = mass + shares.sum(dim=0)
-        sums = sums + shares.T @ features(*columns)
-    return mass.cpu().numpy(), sums.cpu().numpy(), float(total)
+def weighted_sums(shares: torch.Tensor, features: torch.Tensor) -> Tensors:
+    """(s,) the sum of (b, s) shares, and (s, f) that of shares times features."""
+    return shares.sum(dim=0), shares.T @ features
 
 
 def with_squares(z: torch.Tensor) -> torch.Tensor:
@@ -140,8 +46,49 @@ def diagonal_densities(log_weights: Array, means: Array, variances: Array, devic
     return lambda z, *others: torch.addmm(heights, with_squares(z), slopes)
 
 
-def nearness(centres: Array, device: torch.device) -> Densities:
-    """(b, d) rows -> (b, s) half the squared length of a row less half its squared distance from each centre."""
+def cluster_sums(device: torch.device, centres: Array, shift: Array | float) -> TensorWork:
+    """(s,) how many of (b, d) rows a centre has, and (s, d) their sum: by the largest product less shift."""
     towards = torch.tensor(np.asarray(centres, dtype=np.float64).T, device=device)
-    heights = -0.5 * towards.square().sum(dim=0)
-    return lambda z, *others: torch.addmm(heights, z.double(), towards)
+    heights = torch.tensor(np.broadcast_to(-np.asarray(shift, dtype=np.float64), len(centres)).copy(), device=device)
+
+    def sums(z: torch.Tensor) -> Tensors:
+        z = z.double()
+        density = torch.addmm(heights, z, towards)
+        best = density.argmax(dim=1, keepdim=True)
+        return weighted_sums(density.zero_().scatter_(1, best, 1.0), z)
+
+    return TensorWork(sums, max(centres.shape))
+
+
+def gaussian_sums(device: torch.device, log_weights: Array, means: Array, factors: Array) -> TensorWork:
+    """(s,) shares, (s, d) and (s, d[, d]) moments, and log-likelihoods of a chunk of (b, d) rows.
+
+    Full covariances, with (s, d, d) transposed inverses of Cholesky factors: moments about the means. Diagonal ones,
+    with (s, d) roots of precisions: moments about zero.
+    """
+    s, d = means.shape
+    if factors.ndim == 3:
+        return TensorWork(_full_sums(device, log_weights, means, factors), s * d)
+    densities = diagonal_densities(log_weights, means, factors**-2.0, device)
+
+    def sums(z: torch.Tensor) -> Tensors:
+        shares, total = share(densities(z))
+        mass, moments = weighted_sums(shares, with_squares(z))
+        return mass, moments[:, :d], moments[:, d:], total
+
+    return TensorWork(sums, max(s, 2 * d))
+
+
+def _full_sums(device: torch.device, log_weights: Array, means: Array, factors: Array) -> Callable[..., Tensors]:
+    centres = torch.tensor(means[:, None, :], device=device)
+    whitening = torch.tensor(factors, device=device)
+    heights = log_weights + np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+    heights = torch.tensor(heights - 0.5 * means.shape[1] * LOG_TWO_PI, device=device)
+
+    def sums(z: torch.Tensor) -> Tensors:
+        offset = z.double() - centres  # (s, b, d)
+        shares, total = share(heights - 0.5 * (offset @ whitening).square().sum(dim=2).T)
+        weighted = offset * shares.T[:, :, None]
+        return shares.sum(dim=0), weighted.sum(dim=1), weighted.transpose(1, 2) @ offset, total
+
+    return sums

@@ -120,11 +120,15 @@ def _run(search: Search, train: Evaluation | None, seed: int, effort: Effort) ->
     """Fit a slicer on the search rows; an approximation takes the place of each slice that reads the outcome."""
     slicer = search.slicer
     view = search.trial.evaluation
+
+    def placing(stage: str, share: float) -> None:
+        effort.progress(f"{search.key}, {stage}", share)
+
     search_rows = view.rows(_drawn(view, search.trial.discover, effort.search_rows))
     if hasattr(slicer, "unlabelled_rows"):  # what is fitted to representations alone may see those of held-out rows
         slicer.unlabelled_rows = _unlabelled(view, search.trial.confirm)
     slicer.fit(search_rows, train=train)
-    own = place(slicer, view, effort.engine)
+    own = place(slicer, view, effort.engine, placing)
     undeclared = undeclared_slices(slicer, view, search.trial.confirm)
     if undeclared:
         slicer.notes = (*getattr(slicer, "notes", ()), UNDECLARED.format(search.method))  # type: ignore[attr-defined]
@@ -135,7 +139,7 @@ def _run(search: Search, train: Evaluation | None, seed: int, effort: Effort) ->
         return Fit(search, slicers, fair, [])
     approximation = Approximation(search.method, seed).fit(slicer, search_rows, knowing)
     slicers[approximation_key(search)] = approximation
-    weights = place(approximation, view, effort.engine)
+    weights = place(approximation, view, effort.engine, placing)
     outcome_slices = []
     for column in knowing:
         candidate = _candidate(search, slicer, own, column)
@@ -160,8 +164,16 @@ def _drawn(view: Evaluation, discover: Array, most: int) -> Array:
     return rows[np.sort(np.random.default_rng(0).choice(len(rows), most, replace=False))]
 
 
-def place(slicer: Any, rows: Evaluation, engine: Engine) -> Array:
-    """Return (n, s) what a fitted slicer gives for all rows, a part of them at a time."""
+def place(slicer: Any, rows: Evaluation, engine: Engine, report: Progress = silent) -> Array:
+    """Return (n, s) what a fitted slicer gives for all rows, a part of them at a time.
+
+    Parameters
+    ----------
+    slicer, rows, engine
+        Who places which rows, and who does the work.
+    report
+        Called with what is done and the share of the rows that it is done for, where they are several parts.
+    """
     bare = copy.copy(slicer)
     for name in ("report_progress", "engine", "unlabelled_rows"):  # of this process, and of no use to another
         vars(bare).pop(name, None)
@@ -173,6 +185,7 @@ def place(slicer: Any, rows: Evaluation, engine: Engine) -> Array:
             if weights is None:
                 weights = engine.empty((len(rows), some.shape[1]))
             weights[part] = some
+            report("all rows", part.stop / len(rows))
     assert weights is not None
     return weights
 

@@ -1,4 +1,4 @@
-"""The E-step of `domino` on a device: the same sums as `mixture.expect`, to rounding."""
+"""The E-step of `domino` on a device: the same sums as `mixture.part_sums`, to rounding."""
 
 from __future__ import annotations
 
@@ -6,34 +6,33 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .mixture import LEAST, DominoMixture, Expect, MixtureRows, Sums, Weights
+from .mixture import LEAST, DominoMixture, Weights
 
 if TYPE_CHECKING:
     import torch
 
     from ...tensors.mixtures import Densities
+    from ...tensors.rows import Tensors, TensorWork
 
 
-def expect_on(rows: MixtureRows, components: int, device: torch.device) -> Expect:
-    """`mixture.expect` of these rows, which stay on the device."""
+def chunk_sums(device: torch.device, mixture: DominoMixture, weights: Weights) -> TensorWork:
+    """`part_sums` of a chunk of rows."""
     from torch.nn.functional import one_hot
 
-    from ...tensors.mixtures import TensorRows, chunk_for, weighted_sums, with_squares
+    from ...tensors.mixtures import share, weighted_sums, with_squares
+    from ...tensors.rows import TensorWork
 
-    d = rows.Z.shape[1]
-    k = rows.probs.shape[1]
-    held = TensorRows((rows.Z, rows.labels, rows.probs), device, chunk_for(components, 2 * d + 2 * k))
+    d = mixture.means.shape[1]
+    k = mixture.labels.shape[1]
+    densities = _densities(mixture, weights, device)
 
-    def features(z: torch.Tensor, labels: torch.Tensor, probs: torch.Tensor) -> torch.Tensor:
-        import torch
+    def sums(z: torch.Tensor, labels: torch.Tensor, probs: torch.Tensor) -> Tensors:
+        shares, total = share(densities(z, labels, probs))
+        mass, moments = weighted_sums(shares, with_squares(z))
+        onehot = one_hot(labels.long(), k).double()
+        return mass, moments, shares.T @ onehot, shares.T @ probs.double(), total
 
-        return torch.cat([with_squares(z), one_hot(labels.long(), k).double(), probs.double()], dim=1)
-
-    def expect(mixture: DominoMixture, _: MixtureRows, weights: Weights) -> tuple[Sums, float]:
-        mass, sums, total = weighted_sums(held, _densities(mixture, weights, device), features)
-        return Sums(mass, sums[:, : 2 * d], sums[:, 2 * d : 2 * d + k], sums[:, 2 * d + k :]), total / held.n
-
-    return expect
+    return TensorWork(sums, max(len(mixture.means), 2 * d, k))
 
 
 def _densities(mixture: DominoMixture, weights: Weights, device: torch.device) -> Densities:

@@ -26,7 +26,10 @@ from ...core.blocks import blocks
 from ...engine import HeldRows, Totals
 
 if TYPE_CHECKING:
+    import torch
     from scipy import sparse
+
+    from ...tensors.rows import TensorWork
 
 AgreementTerm = Literal["cross-entropy", "inner"]
 
@@ -161,10 +164,16 @@ def expect_in(held: HeldRows) -> Expect:
     """`expect` of the rows that an engine holds: their embedding, labels and probabilities."""
 
     def expect_parts(mixture: DominoMixture, rows: MixtureRows, weights: Weights) -> tuple[Sums, float]:
-        *sums, total = held.total(part_sums, mixture, weights)
+        *sums, total = held.total(part_sums, mixture, weights, on_device=_on_device)
         return Sums(*sums), total / len(rows.Z)
 
     return expect_parts
+
+
+def _on_device(device: torch.device, mixture: DominoMixture, weights: Weights) -> TensorWork:
+    from .device import chunk_sums
+
+    return chunk_sums(device, mixture, weights)
 
 
 def part_sums(Z: Array, labels: Array, probs: Array, mixture: DominoMixture, weights: Weights) -> Totals:

@@ -27,14 +27,12 @@ import numpy as np
 from ...core import Array, Evaluation
 from ...core.blocks import blocks
 from ...core.soften import class_probs
-from ...engine import HeldRows
 from ..contract import BaseSlicer, check_columns
 from ..numerics import LEAST_ROWS, principal_axes, unconverged
 from ..options import AT_LEAST_ONE, NOT_NEGATIVE, POSITIVE, Interval
 from .mixture import (
     AgreementTerm,
     DominoMixture,
-    Expect,
     MixtureRows,
     Variance,
     Weights,
@@ -215,7 +213,7 @@ class Domino(BaseSlicer):
                 tolerance=rare.tolerance,
                 steps=rare.steps,
                 progress=self.report_progress,
-                expectation=self._expectation(rows, components, held),
+                expectation=expect_in(held),
             )
         self.log_weights_ = mixture.log_weights
         self.means_ = mixture.means
@@ -225,15 +223,6 @@ class Domino(BaseSlicer):
         scores = self._gap() if rare.rank == "gap" else self._excess(evaluation)
         self.chosen_ = np.argsort(-scores, kind="stable")[: self.slices]
         self.rules_ = tuple(self._rule(evaluation, int(j)) for j in self.chosen_)
-
-    def _expectation(self, rows: MixtureRows, components: int, held: HeldRows) -> Expect:
-        """The E-step: on the engine's device where it has one, else part by part."""
-        device = getattr(self.engine, "device", None)
-        if device is None:
-            return expect_in(held)
-        from .device import expect_on
-
-        return expect_on(rows, components, device)
 
     def _rows(self, evaluation: Evaluation) -> MixtureRows:
         assert evaluation.labels is not None

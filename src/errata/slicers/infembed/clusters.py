@@ -8,35 +8,62 @@ goes (InfEmbed, section 3.3, and the library its authors used).
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core import Array, InputError
 from ...core.blocks import Matrix, blocks, unit
+from ...engine import Engine, Local, Totals
 from ..numerics import unconverged
+
+if TYPE_CHECKING:
+    import torch
+
+    from ...tensors.rows import TensorWork
 
 NOISE = -1  # a row that belongs to no cluster
 SPECTRAL_ROWS = 5000  # its matrix of neighbours is decomposed: more rows take minutes
 NEIGHBOURS = 10
 
 
-def lloyd(X: Array, k: int, *, spherical: bool, steps: int, seed: int) -> Array:
+def lloyd(X: Array, k: int, *, spherical: bool, steps: int, seed: int, engine: Engine | None = None) -> Array:
     """(k', d) centroids, none of them empty: k-means, with centroids of length one where `spherical`."""
     k = min(k, len(X))
     if not spherical:
         return _plain_kmeans(X, k, steps, seed)
     rng = np.random.default_rng(seed)
     centres = unit(X[np.sort(rng.choice(len(X), k, replace=False))])
-    before: Array | None = None
-    for _ in range(steps):
-        nearest, scores = nearest_centre(X, centres, spherical=True)
-        if before is not None and np.array_equal(nearest, before):
-            break
-        before = nearest
-        centres = unit(_sums(X, _filled(nearest, scores, k), k))
-    nearest, _ = nearest_centre(X, centres, spherical=True)
-    return np.asarray(centres[np.unique(nearest)])
+    before = np.zeros_like(centres)
+    with (engine or Local()).hold(X) as held:
+        for _ in range(steps):
+            rows, sums = held.total(part_sums, centres, on_device=_on_device)
+            if np.array_equal(sums, before):  # of the same rows: nobody moved
+                break
+            before = sums
+            if not rows.all():
+                sums = _sums(X, _filled(*nearest_centre(X, centres, spherical=True), k), k)
+            centres = unit(sums)
+        rows, _ = held.total(part_sums, centres, on_device=_on_device)
+    return np.asarray(centres[rows > 0])
+
+
+def part_sums(X: Matrix, centres: Array) -> Totals:
+    """(k,) how many of some rows have each centroid, and (k, d) their sum."""
+    rows = np.zeros(len(centres))
+    sums = np.zeros_like(centres)
+    for _, block in blocks(X):
+        nearest = (block @ centres.T).argmax(axis=1)
+        given = (nearest[:, None] == np.arange(len(centres))).astype(np.float64)
+        rows += given.sum(axis=0)
+        sums += given.T @ block
+    return rows, sums
+
+
+def _on_device(device: torch.device, centres: Array) -> TensorWork:
+    from ...tensors.mixtures import cluster_sums
+
+    return cluster_sums(device, centres, 0.0)
 
 
 def _plain_kmeans(X: Array, k: int, steps: int, seed: int) -> Array:

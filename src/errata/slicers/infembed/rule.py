@@ -209,7 +209,9 @@ class InfembedRule(BaseSlicer):
     def _cut(
         self, X: Array, evaluation: Evaluation, rows: Array, parent: int, counter: list[int], depth: int
     ) -> Iterator[_Part]:
-        centres = lloyd(X[rows], self.branch, spherical=self._spherical, steps=self._rare.steps, seed=self.seed)
+        centres = lloyd(
+            X[rows], self.branch, spherical=self._spherical, steps=self._rare.steps, seed=self.seed, engine=self.engine
+        )
         if len(centres) < 2:  # all rows are alike
             return
         nearest, _ = nearest_centre(X[rows], centres, spherical=self._spherical)

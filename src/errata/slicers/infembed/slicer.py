@@ -124,7 +124,9 @@ class Infembed(BaseSlicer):
         E = self.matrix(evaluation)
         X = to_cluster(E, columns_used(evaluation, E.shape[1], self.axes), self.unit_length)
         if self.clusterer in ("normalised", "kmeans"):
-            self.centres_ = lloyd(X, self.slices, spherical=self._spherical, steps=rare.steps, seed=self.seed)
+            self.centres_ = lloyd(
+                X, self.slices, spherical=self._spherical, steps=rare.steps, seed=self.seed, engine=self.engine
+            )
             self.clusters_ = np.arange(len(self.centres_))
         else:
             self.centres_ = X
