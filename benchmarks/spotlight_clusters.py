@@ -4,8 +4,9 @@
 
 For every table a model is trained on some rows; of the others one half is searched, and the other half measured. The
 light is `spotlight:as_published` (2% of pictures, 5% of others, C = 1, or 10 for the 1,000 classes of ImageNet) and, at
-the same size, `spotlight`; clusters are a Gaussian mixture (50 for pictures, 20 for others) and GEORGE's, which read
-the label. A cluster is chosen, as the light is, by its mean loss on searched rows. Losses are cross-entropy.
+the same size, `spotlight`; clusters are a Gaussian mixture (50 for pictures, 20 for others; along 16 axes where rows
+are few) and GEORGE's, which read the label. A cluster is chosen, as the light is, by its mean loss on searched rows.
+Losses are cross-entropy; "highest loss" are as many rows by their own loss, "kind" the share of the commonest kind.
 imagenet wants what benchmarks/bridge.py wants, and keeps what the network sees in --cache. Data: ERRATA_DATA, or
 ../shared/data beside the clone.
 """
@@ -16,14 +17,15 @@ import argparse
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
+from sklearn.decomposition import PCA
 from sklearn.mixture import GaussianMixture
 from torch import nn
 from torch.nn import functional
@@ -63,6 +65,7 @@ class Case:
     clusters: int
     kinds: Array  # (n,) what a person might call the rows; "" for none
     barrier: float = 1.0
+    facts: Mapping[str, Array] = field(default_factory=dict)  # name -> (n,) numbers that no model saw
 
 
 def perceptron(X: Array, y: Array, asked: Array, classes: int, seed: int, epochs: int = 20) -> tuple[Array, Array]:
@@ -97,7 +100,9 @@ def faces(seed: int, folder: Path) -> Case:
     fit(model, images[:4000], labels[:4000], epochs=4, batch=128, lr=3e-3, seed=seed, device="cpu")
     logits, hidden = outputs(model, images[4000:], device="cpu")
     bands = np.array(["0-11", "12-30", "31-44", "45+"])[np.digitize(frame.age.to_numpy()[4000:], (12, 31, 45))]
-    return Case(labels[4000:], softmax(logits), hidden, *IMAGE, bands)
+    race = frame.race.to_numpy(str)[4000:]
+    facts = {"under 12": bands == "0-11", **{name: race == name for name in np.unique(race)}, "man": labels[4000:] == 1}
+    return Case(labels[4000:], softmax(logits), hidden, *IMAGE, bands, facts=facts)
 
 
 def softmax(logits: Array) -> Array:
@@ -167,7 +172,14 @@ def movielens(seed: int, folder: Path) -> Case:
     asked = slice(learnt, learnt + 20_000)
     probs, hidden = autoencoder(known, user, film, stars, learnt, asked, seed)
     genre = items.set_index(items.columns[0]).select_dtypes("number").idxmax(axis=1)
-    return Case(stars[asked], probs, hidden, *OTHER, genre.reindex(films[film[asked]]).to_numpy(str))
+    facts = {
+        "film's ratings": np.bincount(film[:learnt], minlength=film.max() + 1)[film[asked]],
+        "user's ratings": np.bincount(user[:learnt], minlength=user.max() + 1)[user[asked]],
+        "stars": stars[asked] + 1,
+        "one star": stars[asked] == 0,
+    }
+    kinds = genre.reindex(films[film[asked]]).to_numpy(str)
+    return Case(stars[asked], probs, hidden, *OTHER, kinds, facts=facts)
 
 
 def autoencoder(
@@ -199,7 +211,7 @@ def autoencoder(
 
 
 def imagenet(seed: int, folder: Path) -> Case:
-    """EfficientNet-lite0 as it is; 5 pictures a class."""
+    """EfficientNet-lite0 as it is, along 64 principal axes; 5 pictures a class."""
     import bridge as bridging
 
     features, labels, _ = bridging.imagenet(folder)
@@ -209,7 +221,8 @@ def imagenet(seed: int, folder: Path) -> Case:
     for name, spans in SUPERCLASSES.items():
         for first, end in spans:
             kinds[first:end] = name
-    return Case(labels, softmax(logits), features, *IMAGE, kinds[labels], barrier=10.0)
+    axes = PCA(HIDDEN, random_state=seed).fit_transform(features)  # 50 covariances of 1,280 columns ask for more rows
+    return Case(labels, softmax(logits), axes, *IMAGE, kinds[labels], barrier=10.0)
 
 
 CASES: dict[str, Callable[[int, Path], Case]] = {
@@ -228,10 +241,12 @@ class Region:
     """Of a light or a cluster: weighted means over searched rows and over held-out rows."""
 
     share: float  # of the searched rows
+    held: float  # of the held-out rows
     searched: float  # mean loss
     loss: float  # held out
     error: float  # held out
     kind: float  # share of its most frequent kind, held out
+    facts: Mapping[str, float]  # means, held out
 
 
 def region(case: Case, k: Array, losses: Array, errors: Array, searched: Array) -> Region:
@@ -239,7 +254,9 @@ def region(case: Case, k: Array, losses: Array, errors: Array, searched: Array) 
     totals = [max(float(each.sum()), 1e-12) for each in inside]
     kinds = [float(inside[1] @ (case.kinds == kind)) for kind in np.unique(case.kinds)]
     means = [float(inside[0] @ losses) / totals[0], float(inside[1] @ losses) / totals[1]]
-    return Region(totals[0] / searched.sum(), *means, float(inside[1] @ errors) / totals[1], max(kinds) / totals[1])
+    shares = [totals[0] / searched.sum(), totals[1] / (~searched).sum()]
+    facts = {name: float(inside[1] @ values) / totals[1] for name, values in case.facts.items()}
+    return Region(*shares, *means, float(inside[1] @ errors) / totals[1], max(kinds) / totals[1], facts)
 
 
 def measured(case: Case, seed: int) -> dict[str, list[Region]]:
@@ -260,12 +277,21 @@ def measured(case: Case, seed: int) -> dict[str, list[Region]]:
             print(f"{name}: {error}")
             continue
         found[name] = list(weights.T)
-    mixture = GaussianMixture(case.clusters, random_state=seed, reg_covar=1e-4).fit(case.hidden[searched])
-    mine = mixture.predict(case.hidden)
+    columns_ = clustered(case, searched, seed)
+    mixture = GaussianMixture(case.clusters, random_state=seed, reg_covar=1e-4).fit(columns_[searched])
+    mine = mixture.predict(columns_)
     found["mixture"] = [(mine == c).astype(float) for c in range(case.clusters)]
+    found["highest loss"] = [(losses >= np.quantile(losses, 1 - case.size)).astype(float)]
     order = {name: [region(case, k, losses, errors, searched) for k in each] for name, each in found.items()}
     order["all rows"] = [region(case, np.ones(len(rows)), losses, errors, searched)]
     return {name: sorted(each, key=lambda r: -r.searched * (r.share > 0)) for name, each in order.items()}
+
+
+def clustered(case: Case, searched: Array, seed: int) -> Array:
+    """(n, d) the layer, or 16 axes of it where covariances of all columns would hold no row but those they saw."""
+    if searched.sum() / case.clusters >= 4 * case.hidden.shape[1]:
+        return case.hidden
+    return PCA(16, random_state=seed).fit(case.hidden[searched]).transform(case.hidden)
 
 
 def methods(case: Case) -> list[tuple[str, str, dict[str, Any]]]:
@@ -287,18 +313,23 @@ def worst(regions: list[Region], size: float) -> Region:
 def report(name: str, runs: list[tuple[Case, dict[str, list[Region]]]]) -> None:
     size = runs[0][0].size
     print(f"\n{name}: {len(runs[0][0].labels):,} rows, a light is {size:.0%}; n = {len(runs)} models", flush=True)
-    print("| | share | loss, searched | loss, held out | error, held out | less than the light as published | kind |")
-    print("|---|---|---|---|---|---|---|")
+    head = ["", "share", "share, held out", "loss, searched", "loss, held out", "error, held out"]
+    print("| " + " | ".join([*head, "less than the light as published", "kind"]) + " |\n" + "|---" * 8 + "|")
     for method in runs[0][1]:
         mine = [worst(found[method], size) for _, found in runs]
         light = [found["light, as published"][0] for _, found in runs]
         less = [a.loss - b.loss for a, b in zip(light, mine, strict=True)]
-        numbers = [[getattr(each, key) for each in mine] for key in ("share", "searched", "loss", "error")]
+        numbers = [[getattr(each, key) for each in mine] for key in ("share", "held", "searched", "loss", "error")]
         kind = f"{np.mean([each.kind for each in mine]):.2f}"
         print(f"| {method} | {' | '.join(told(each) for each in numbers)} | {told(less)} | {kind} |")
-    above = [sum(r.searched > f["light, as published"][0].searched for r in f["mixture"]) for _, f in runs]
+    for fact in runs[0][0].facts:
+        means = {
+            method: np.mean([worst(found[method], size).facts[fact] for _, found in runs]) for method in runs[0][1]
+        }
+        print(f"{fact}: " + ", ".join(f"{method} {mean:.3g}" for method, mean in means.items()))
+    above = [sum(bool(r.searched > f["light, as published"][0].searched) for r in f["mixture"]) for _, f in runs]
     large = [
-        sum(r.searched > f["light, as published"][0].searched and r.share >= size / 2 for r in f["mixture"])
+        sum(bool(r.searched > f["light, as published"][0].searched and r.share >= size / 2) for r in f["mixture"])
         for _, f in runs
     ]
     print(f"clusters of the mixture worse than the light on searched rows: {above}, of half its size or more: {large}")
