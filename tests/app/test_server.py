@@ -86,7 +86,7 @@ def text_audit() -> Audit:
         ("/annotate/s1?task=member", ["Does it belong to the slice?"]),
         ("/curate", ["What do we keep?", "Undecided", "None yet."]),
         ("/compare", ["Of ", "Better", "All rows"]),
-        ("/compare?with=better", ["Compared with better"]),
+        ("/compare?with=better", ["After: better"]),
     ],
 )
 def test_a_page_says_what_it_should(ask: Ask, path: str, words: list[str]) -> None:
@@ -146,7 +146,7 @@ def test_a_renamed_slice_has_its_name_everywhere_and_no_machine(ask: Ask, record
     page = ask("GET", "/slice/s1").text
     assert "<h1>at night</h1>" in page
     assert "The name fits" not in page, "that was measured of the machine's name"
-    assert '<span class="made" hidden>' in page
+    assert '<span class="made machine" hidden>' in page
     assert "Accepted by Ada." in page
     assert "see &lt;b&gt;it&lt;/b&gt;" in page
     assert "1. at night</a></h3>" in ask("GET", "/").text

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from fastapi import HTTPException
 
 from ..core import Array, Audit, Slice
+from ..core.judgement import Judgement, as_left
 from ..hypothesis.testing import Search
 from ..people.curation import DrawnSlice
+from ..people.judgement import read_judgement
 from ..people.records import Records
 from ..report.contract import PageNotFound
 from .audit_rows import AuditRows
@@ -21,6 +25,24 @@ if TYPE_CHECKING:
 
 
 Keep = Callable[[str, int], Slice]
+
+
+class AuditAsLeft:
+    """An audit under the last judgement that was asked for: pages are asked for more often than people decide."""
+
+    def __init__(self, audit: Audit) -> None:
+        self._audit = audit
+        self._judgement = Judgement()
+        self._left = as_left(audit, self._judgement)
+        self._lock = Lock()
+
+    def under(self, judgement: Judgement) -> Audit:
+        """The slices as people left them."""
+        with self._lock:
+            if judgement != self._judgement:
+                self._left = as_left(self._audit, judgement)
+                self._judgement = judgement
+            return self._left
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +61,14 @@ class ServedAudit:
     others: tuple[tuple[str, Audit], ...] = ()
     questionnaire: Questionnaire | None = None
     keep: Keep | None = None
+
+    @cached_property
+    def _left(self) -> AuditAsLeft:
+        return AuditAsLeft(self.audit)
+
+    def left(self) -> Audit:
+        """The audit with its slices as people have left them by now."""
+        return self._left.under(read_judgement(self.records))
 
     def check_slice(self, id: str) -> None:
         """A slice of the audit, or PageNotFound."""
@@ -60,7 +90,7 @@ class ServedAudit:
 
     def members(self, id: str) -> Array:
         """(n,) bool: the rows of a slice of the audit, or of a drawn one."""
-        for slice_ in self.audit.slices:
+        for slice_ in self.left().slices:
             if slice_.id == id:
                 return slice_.members
         drawing = self.drawing(id)

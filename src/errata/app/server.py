@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -66,15 +66,16 @@ def create_app(
     hypothesis_routes.add_keeping(app, served, tester)
     for page in view.pages.values():
         for path in page.paths:
-            _add_page(app, view, page, path)
+            _add_page(app, served, view, page, path)
     return Guard(app, hosts, token)
 
 
-def _add_page(app: FastAPI, view: View, page: Page, path: str) -> None:
+def _add_page(app: FastAPI, served: ServedAudit, view: View, page: Page, path: str) -> None:
     @app.get(path, name=page.name, response_class=HTMLResponse, include_in_schema=False)
     def show(request: Request) -> HTMLResponse:
         parameters = {**request.query_params, **request.path_params}
-        return HTMLResponse(render_page(view, page, parameters), headers={"cache-control": "no-cache"})
+        as_left = replace(view, audit=served.left())
+        return HTMLResponse(render_page(as_left, page, parameters), headers={"cache-control": "no-cache"})
 
 
 def _add_files(app: FastAPI, served: ServedAudit) -> None:

@@ -73,6 +73,9 @@ COMMANDS: dict[str, OwnCommand] = {
         "..defuse.command:defuse",
         "Find generated images that a classifier gets wrong, have them labelled, and correct it.",
     ),
+    "report": OwnCommand(
+        ".report:report", "Write the report anew with what people decided: names, merged slices, moved rows."
+    ),
     "annotations": OwnCommand(".serve:annotations_app", "Import or export what people recorded about an audit."),
     "bench": OwnCommand(".bench:app", "Benchmarks: how good are the methods?"),
     "plan": OwnCommand(

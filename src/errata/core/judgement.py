@@ -7,7 +7,7 @@ of such a set are measured anew, and are no confirmation. Both stand beside each
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ from .errors import InputError, unknown
 from .judged import Decided, Judged, Said
 from .known_slices import audited_trials, candidate_of, count_tested, split_of
 
+SCHEMA = "errata.judgement/1"
 ACCEPTED = "accepted"
 CONFIRMED = "confirmed"
 ALL = "all"
@@ -245,3 +246,60 @@ def _of_word(audit: Audit, word: str) -> Iterator[Slice]:
         confirmed = slice_.verdict == "confirmed" and slice_.side == "hard" and decided != "rejected"
         if decided != "merged" and {ACCEPTED: decided == ACCEPTED, CONFIRMED: confirmed, ALL: True}[word]:
             yield slice_
+
+
+def judged_json(audit: Audit, slices: Sequence[Slice]) -> dict[str, Any]:
+    """Slices as people left them, as plain JSON of the schema `errata.judgement/1`: decisions, and numbers as found
+    and as left.
+
+    Parameters
+    ----------
+    audit : Audit
+        As people left it.
+    slices : sequence of Slice
+        Of the audit.
+    """
+    return {
+        "schema": SCHEMA,
+        "fingerprint": audit.evaluation.fingerprint,
+        "slices": [_slice_json(slice_) for slice_ in slices],
+    }
+
+
+def _slice_json(slice_: Slice) -> dict[str, Any]:
+    judged = slice_.judged or Judged(Decided(), slice_)
+    found = judged.found
+    return {
+        "id": slice_.id,
+        "name_as_found": found.name,
+        "verdict": slice_.verdict,
+        **{**asdict(judged.decided), "name": slice_.name},
+        "merged": [other.id for other in judged.merged],
+        "put_in": judged.put_in,
+        "put_out": judged.put_out,
+        "held_out": slice_.confirm and asdict(slice_.confirm),
+        "held_out_as_found": found.confirm and asdict(found.confirm),
+        "clean": not judged.changed,
+    }
+
+
+def judged_rows(audit: Audit, slices: Sequence[Slice]) -> dict[str, list[Any]]:
+    """The rows of slices as people left them, one line a row and slice: columns by name.
+
+    Parameters
+    ----------
+    audit : Audit
+        As people left it.
+    slices : sequence of Slice
+        Of the audit.
+    """
+    columns: dict[str, list[Any]] = {"slice": [], "name": [], "id": [], "split": [], "found": []}
+    for slice_ in slices:
+        rows = slice_.rows()
+        found = slice_ if slice_.judged is None else slice_.judged.found
+        columns["slice"] += [slice_.id] * len(rows)
+        columns["name"] += [slice_.name] * len(rows)
+        columns["id"] += audit.evaluation.row_ids[rows].tolist()
+        columns["split"] += np.where(audit.discover[rows], "search", "held-out").tolist()
+        columns["found"] += found.members[rows].tolist()
+    return columns

@@ -16,7 +16,7 @@ from . import marks, numbers
 
 ALPHA = 0.05
 TOTALS = ("overall",)  # groups that are no slices
-NARROW = 0.3  # of the axis of changes to both sides, where all fit
+SPANS = (0.1, 0.3, 0.5, 1.0)  # how far the axis of changes may reach to both sides: the least that holds all
 WORDS = {"better": "Better", "worse": "Worse", "no change shown": "No change seen"}
 FORMS = {"better": "better", "worse": "worse", "no change shown": "same"}
 
@@ -52,24 +52,52 @@ def compare_audits(first: Audit, second: Audit) -> Comparison:
 
 
 def comparison_lines(comparison: Comparison, titles: Mapping[str, str], axis: marks.Axis) -> dict[str, Any]:
-    """Slices with the worst change first, then all rows."""
-    changes = [change for change in comparison.changes if change.id not in TOTALS]
-    totals = [change for change in comparison.changes if change.id in TOTALS]
-    order = sorted(changes, key=lambda change: -(change.change or 0.0))
+    """Known slices with the worst change first and all rows after them; then what only the second audit has."""
+    known = [change for change in comparison.changes if change.kind == "slice"]
+    new = [change for change in comparison.changes if change.kind == "new"]
+    totals = [change for change in comparison.changes if change.kind == "all"]
     span = change_span(comparison.changes)
-    counts = {kind: sum(change.judgement == kind for change in changes) for kind in WORDS}
+    counts = {kind: sum(change.judgement == kind for change in known) for kind in WORDS}
+
+    which = "accepted" if comparison.facts["chosen"] else "confirmed"
+
+    def lines(changes: Sequence[Change]) -> list[dict[str, Any]]:
+        order = sorted(changes, key=lambda change: -(change.fair or 0.0))
+        return [change_line(change, titles.get(change.id, change.name), axis, span) for change in order]
+
     return {
-        "title": _title(counts, len(changes)),
+        "title": _title(counts, len(known), which),
         "rows": numbers.out_of(comparison.facts["rows"], comparison.facts["of"]),
         "change_ticks": change_ticks(span),
-        "lines": [change_line(change, titles.get(change.id, change.name), axis, span) for change in [*order, *totals]],
+        "lines": [*lines(known), *lines(totals)],
+        "new": lines(new),
+        "chosen": comparison.facts["chosen"].partition(";")[0].rstrip("."),
+        "regression": regression_words(known),
     }
+
+
+def regression_words(changes: Sequence[Change]) -> str:
+    """What was taken out of the changes of slices that these rows confirmed; "" where nothing had to be."""
+    taken = [
+        change.corrected - change.change
+        for change in changes
+        if change.corrected is not None and change.change is not None
+    ]
+    if not taken:
+        return ""
+    amount = "less than 0.1 points here"
+    if max(taken) >= 0.0005:
+        amount = f"{numbers.points(min(taken))} to {numbers.points(max(taken))} points"
+    return (
+        "These rows also confirmed the slices, so a model that is no better looks better on them (regression to the "
+        f"mean). That is taken out of the changes shown, {amount}; the intervals allow for it too."
+    )
 
 
 def change_span(changes: Sequence[Change]) -> float:
     """How far the axis of changes reaches to both sides."""
-    narrow = all(abs(end) <= NARROW for change in changes for end in change.interval)
-    return NARROW if narrow else 1.0
+    widest = max((abs(end) for change in changes for end in change.interval), default=0.0)
+    return next((span for span in SPANS if widest <= span), 1.0)
 
 
 def change_ticks(span: float) -> list[tuple[float, str]]:
@@ -81,23 +109,20 @@ def _whole(points: float) -> str:
     return f"{points:+.0f}".replace("-", "−") if points else "0"
 
 
-def _title(counts: Mapping[str, int], of: int) -> str:
+def _title(counts: Mapping[str, int], of: int, which: str) -> str:
     if not of:
         return "No confirmed slice to compare."
     if counts["no change shown"] == of:
-        where = "the one confirmed slice" if of == 1 else f"any of {of} confirmed slices"
+        where = f"the one {which} slice" if of == 1 else f"any of {of} {which} slices"
         return f"No change seen on {where}."
     judgements = [f"{counts[kind]} {word.lower()}" for kind, word in WORDS.items() if counts[kind]]
-    return f"Of {numbers.counted(of, 'confirmed slice')}: {', '.join(judgements)}."
+    return f"Of {numbers.counted(of, f'{which} slice')}: {', '.join(judgements)}."
 
 
 def change_line(change: Change, title: str, axis: marks.Axis, span: float) -> dict[str, Any]:
     """One group of rows before and after: words, and positions on the axes of rates and of changes."""
     low, high = change.interval
-    if change.change is None:
-        difference = numbers.NOT_MEASURED
-    else:
-        difference = _signed(change.change)
+    difference = numbers.NOT_MEASURED if change.fair is None else _signed(change.fair)
     return {
         "id": change.id,
         "href": "",  # a page sets it where it has one for the slice
@@ -113,12 +138,25 @@ def change_line(change: Change, title: str, axis: marks.Axis, span: float) -> di
         "interval": f"{_signed(low)} to {_signed(high)}",
         "low_at": _around(low, span),
         "high_at": _around(high, span),
-        "change_at": _around(change.change or 0.0, span),
+        "change_at": _around(change.fair or 0.0, span),
+        "raw": _raw(change),
+        "strip": [],  # likewise what its rows look like
+        "fixed": numbers.count(change.fixed),
+        "broken": numbers.count(change.broken),
+        "fixed_href": "",  # likewise where the rows themselves are
+        "broken_href": "",
         "changed_rows": f"{numbers.count(change.fixed)} fixed, {numbers.count(change.broken)} newly wrong",
         "visible": _visible(change),
         "word": WORDS[change.judgement],
         "form": FORMS[change.judgement],
     }
+
+
+def _raw(change: Change) -> str:
+    """The change as counted, where regression to the mean was taken out of the one that is shown."""
+    if change.corrected is None or change.change is None or abs(change.corrected - change.change) < 0.0005:
+        return ""
+    return f"{_signed(change.change)} as counted"
 
 
 def _visible(change: Change) -> str:

@@ -20,6 +20,7 @@ SECTIONS = {
     "all": ("All rows", "Rows"),
     "rest": ("All rows", "Rows"),
     "found": ("New weaknesses: slices that nobody named", "Slice"),
+    "new": ("New weaknesses: slices that only the audit of the second has", "Slice"),
     "slice": ("Known slices", "Slice"),
     "group": ("Values of columns", "Value"),
 }
@@ -67,7 +68,7 @@ def _sections(comparison: Comparison, changes: list[Change], axis: marks.Axis) -
     examples = comparison.facts.get("examples", {})
     for heading, what in dict.fromkeys(SECTIONS.values()):
         kinds = [kind for kind, section in SECTIONS.items() if section == (heading, what)]
-        own = sorted((change for change in changes if change.kind in kinds), key=lambda change: -(change.change or 0.0))
+        own = sorted((change for change in changes if change.kind in kinds), key=lambda change: -(change.fair or 0.0))
         lines = []
         for change in own:
             line = change_line(change, name_of(change), axis, span)

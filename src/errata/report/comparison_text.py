@@ -45,10 +45,7 @@ def name_of(change: Change) -> str:
 
 
 def _cells(change: Change) -> list[str]:
-    if change.change is None:
-        difference = numbers.NOT_MEASURED
-    else:
-        difference = numbers.points(change.change)
+    difference = numbers.NOT_MEASURED if change.fair is None else numbers.points(change.fair)
     return [
         name_of(change),
         numbers.count(change.n),

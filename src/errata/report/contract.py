@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from ..core import Array, Audit, ErrataError, Evaluation, Slice
 from . import script_data
 from .image_sources import Images
+from .judgement_lines import standings_of
 from .links import Links
 from .marks import Axis
 from .static_files import Script
@@ -58,12 +59,15 @@ class Backend(Protocol):
         ...
 
 
+@dataclass(frozen=True, eq=False)
 class NoBackend:
-    """Of a saved report: nobody decided anything, and nothing else is known."""
+    """Of a saved report: what people decided is in the audit as they left it, and nothing else is known."""
+
+    audit: Audit | None = None
 
     def standings(self) -> Mapping[str, Mapping[str, Any]]:
-        """Nothing was decided."""
-        return {}
+        """What was decided, where the audit is as people left it."""
+        return {} if self.audit is None else standings_of(self.audit)
 
     def edits(self, slice_id: str) -> Mapping[str, bool]:
         """No row was put into a slice or out of it."""

@@ -178,14 +178,14 @@ def _change_check(change: Change, outcome: str, fail_on: str | None) -> Check:
     before = numbers.rate_of(change.before_errors, change.n)
     after = numbers.rate_of(change.after_errors, change.n)
     interval = numbers.interval(*change.interval)
-    if change.change is None:
+    if change.fair is None:
         return Check(name, "skipped", "It has no rows here.", ("0", before, after, "", change.judgement))
-    difference = f"{numbers.points(change.change)} ({interval})"
+    difference = f"{numbers.points(change.fair)} ({interval})"
     judgement = f"{change.judgement}, though nobody named it" if change.kind == "found" else change.judgement
     bad = "wrong" if outcome == sentences.ERROR else f"with a {outcome}"
     sentence = (
         f"{before} of {numbers.counted(change.n, 'row')} {bad} before, {after} after: a change of "
-        f"{numbers.points(change.change)} points ({interval}); {judgement}."
+        f"{numbers.points(change.fair)} points ({interval}); {judgement}."
     )
     if change.judgement == "no change shown" and change.visible is not None:
         sentence += f" A rise of {numbers.points(change.visible)} points would have been seen (80% power)."

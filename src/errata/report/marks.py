@@ -59,8 +59,11 @@ def whisker(slice_: Slice, measured: HeldOutMeasure, axis: Axis) -> Whisker:
     low = measured.rest_rate + measured.interval[0]
     high = measured.rest_rate + measured.interval[1]
     rest_low, rest_high = wilson(measured.rest_rate * measured.rest_n, measured.rest_n)
+    form = FORMS[slice_.verdict]
+    if slice_.judged is not None and slice_.judged.changed:
+        form = FORMS["not confirmed"]  # these rows were not tested
     return Whisker(
-        form=FORMS[slice_.verdict],
+        form=form,
         dot=axis.at(measured.rate),
         low=axis.at(low),
         high=axis.at(high),

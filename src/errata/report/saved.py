@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from ..core import Audit
 from . import marks, script_data, sentences
-from .contract import Page, Request, View
+from .contract import NoBackend, Page, Request, View
 from .image_sources import BUDGET, EmbeddedImages
 from .links import SavedLinks
 from .registry import all_pages, all_parts
@@ -49,7 +49,7 @@ def saved_view(audit: Audit, images: EmbeddedImages) -> View:
     """What the pages of a saved report are given."""
     pages = all_pages()
     links = SavedLinks(tuple((page.nav, f"#{page.anchor({})}") for page in pages.values() if page.nav and page.saved))
-    return View(audit, images, marks.error_axis(audit.slices), links, pages, all_parts())
+    return View(audit, images, marks.error_axis(audit.slices), links, pages, all_parts(), NoBackend(audit))
 
 
 def _body(view: View, page: Page, request: Request, values: dict[str, Any]) -> Markup:

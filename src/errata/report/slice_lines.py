@@ -10,6 +10,7 @@ from ..core.audit import UNCONFIRMABLE
 from ..explain.names import Name
 from . import marks, numbers, sentences
 from .contract import View
+from .judgement_lines import change_words, changed_sentence, decision_words
 from .parts.path import path_sentence
 from .parts.profile import main_mistake
 from .parts.words import name_doubts, name_score
@@ -45,6 +46,8 @@ def slice_line(view: View, slice_: Slice, standings: Mapping[str, Any]) -> dict[
         "verdict": slice_.verdict,
         "side": slice_.side,
         "rows": rows,
+        "verdict_words": slice_.verdict,
+        "changed": [],
         "sentence": sentences.verdict(slice_, outcome),
         "facts": _facts(audit, slice_),
         "strip": members,
@@ -52,7 +55,16 @@ def slice_line(view: View, slice_: Slice, standings: Mapping[str, Any]) -> dict[
         **_measured(view, slice_, outcome),
     }
     given = "name" in slice_.rule  # by whoever asked for the slice
-    return {**line, "renamed": given, **_apply_standing(standings.get(slice_.id))}
+    return {**line, "renamed": given, **_apply_standing(standings.get(slice_.id)), **_as_left(slice_, outcome)}
+
+
+def _as_left(slice_: Slice, outcome: str) -> dict[str, Any]:
+    """What stands in another way where the rows are not those that were tested; nothing where they are."""
+    if slice_.judged is None or not slice_.judged.changed:
+        return {}
+    sentence = changed_sentence(slice_, outcome)
+    words = f"{slice_.verdict} as found"
+    return {"sentence": sentence, "verdict_words": words, "changed": change_words(slice_), "excess": "", "q": ""}
 
 
 def title_of(slice_: Slice, standings: Mapping[str, Any]) -> str:
@@ -144,9 +156,8 @@ def _strip_label(strip: list[dict[str, Any]]) -> str:
 
 def _apply_standing(standing: Mapping[str, Any] | None) -> dict[str, Any]:
     """A person's name goes before the machine's."""
-    if standing is None:
-        return {"standing": None}
-    if not standing["name"]:
-        return {"standing": standing}
+    decided = {"standing": standing, "decided": decision_words(standing)}
+    if standing is None or not standing["name"]:
+        return decided
     # What was measured of the machine's name says nothing of a person's.
-    return {"standing": standing, "renamed": True, "name": standing["name"], "name_score": "", "name_doubts": ""}
+    return {**decided, "renamed": True, "name": standing["name"], "name_score": "", "name_doubts": ""}

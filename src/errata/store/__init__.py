@@ -1,7 +1,7 @@
 """Audits and plans as plain files: JSON, parquet, safetensors. Never pickle."""
 
 from .atomic import atomic_file, atomic_folder, check_output, check_parquet_output, check_replaceable, sole_writer
-from .audits import load, save, update, write_memberships
+from .audits import load, save, update, write_memberships, write_table
 from .looks import earlier_looks
 from .plans import load_plan, save_plan
 
@@ -19,4 +19,5 @@ __all__ = [
     "sole_writer",
     "update",
     "write_memberships",
+    "write_table",
 ]

@@ -142,6 +142,17 @@ def write_memberships(path: Path, ids: Array, weights: Mapping[str, Array], thre
     )
 
 
+def write_table(path: Path, columns: Mapping[str, Any], suffix: str) -> None:
+    """Write columns as a .parquet or .csv file, by the suffix; the path may be that of an unfinished file."""
+    table = pa.table({name: evaluations.to_arrow(np.asarray(values)) for name, values in columns.items()})
+    if suffix == ".parquet":
+        pq.write_table(table, path)
+        return
+    from pyarrow import csv
+
+    csv.write_csv(table, path)
+
+
 def _membership_table(ids: Array, weights: Mapping[str, Array], thresholds: Mapping[str, float]) -> pa.Table:
     """`id`, one column of weights a slice, and after each whether the row is a member: what `errata apply` writes."""
     columns = {"id": evaluations.to_arrow(ids)}

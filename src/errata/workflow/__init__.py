@@ -7,6 +7,7 @@ from ..core.confirm import Settings
 from .auditing import add_map, audit, load, save
 from .comparing import COMPARE_METHODS, compare
 from .influence import influence_options
+from .judging import judgement_of
 from .keeping import keep, keep_in_folder
 from .looks import audit_look
 from .methods import DEFAULT_METHODS, check_methods, default_methods, options_of
@@ -24,6 +25,7 @@ __all__ = [
     "compare",
     "default_methods",
     "influence_options",
+    "judgement_of",
     "keep",
     "keep_in_folder",
     "load",

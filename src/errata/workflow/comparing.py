@@ -242,7 +242,9 @@ def _regression_notes(groups: Sequence[Group], tested: int) -> list[str]:
     if not taken:
         return []
     words = f"{100 * min(taken):.1f} to {100 * max(taken):.1f} points each"
-    if len(taken) == 1:
+    if max(taken) < 0.0005:
+        words = "less than 0.1 points here, since they had errors to spare"
+    elif len(taken) == 1:
         words = f"{100 * taken[0]:.1f} points"
     return [FLATTERED.format(words=words, tested=tested)]
 

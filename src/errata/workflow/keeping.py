@@ -15,11 +15,13 @@ import numpy as np
 from .. import store
 from ..core import Audit, InputError, Slice
 from ..core.confirm import SliceCandidate, SliceResult, SplitTask, can_test, confirm_all
+from ..core.judgement import as_left
 from ..core.known_slices import audited_trials, candidate_of, count_tested, split_of
 from ..explain import explain_added
 from ..hypothesis import OwnSlices, untestable, with_slice
 from ..report import to_html
 from .auditing import describe_silence, drawn_clusters, load
+from .judging import judgement_of
 from .searching import search_key
 
 KEPT = "hypotheses"  # in the settings: how many are `counted` among the slices tested, and ids of those `kept`
@@ -80,7 +82,8 @@ def keep_in_folder(folder: str | Path, hypothesis: str, *, hypotheses: int = 1, 
     with store.sole_writer(folder):
         before = load(folder)
         after = keep(before, hypothesis, hypotheses=hypotheses, task=task)
-        store.update(after, folder, report=to_html(after), changed=[_key(after, task)])
+        left = as_left(after, judgement_of(before, folder))
+        store.update(after, folder, report=to_html(left), changed=[_key(after, task)])
     known = {slice_.id for slice_ in before.slices}
     (added,) = [slice_ for slice_ in after.slices if slice_.id not in known]
     return after, added

@@ -10,7 +10,6 @@ import numpy as np
 from ...core import Audit
 from ..contract import Page, PageNotFound, Request, View
 from ..row_facts import row_facts
-from ..slice_lines import title_of
 from ..static_files import Script
 from . import questionnaire
 
@@ -32,15 +31,11 @@ def context(view: View, request: Request) -> dict[str, Any]:
         raise PageNotFound(f"Task {task!r} does not exist; the tasks are {', '.join(others)} and {last}.")
     if queue and form is not None and task == questionnaire.TASK:
         return questionnaire.context(view, queue, form)
-    standings = view.backend.standings()
-    queues = [
-        (slice_.id, title_of(slice_, standings), int((slice_.members & ~view.audit.discover).sum()))
-        for slice_ in view.audit.slices
-    ]
+    queues = [(slice_.id, "", int((slice_.members & ~view.audit.discover).sum())) for slice_ in view.audit.slices]
     following = dict(pairwise(id for id, _, _ in queues))
     title = "Annotate"
     if queue:
-        title = f"Annotate: {title_of(view.slice(queue), standings)}"
+        title = f"Annotate: {queue}"  # its name may tell the label, or what the model predicted
     return {
         "title": title,
         "queue": queue,

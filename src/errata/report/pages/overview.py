@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from ...core import Audit, SelfTest
+from ...core.judgement import decision, kept
 from .. import numbers, sentences
 from ..contract import Page, Request, View
 from ..error_type_lines import error_type_lines
+from ..judgement_lines import counted_slices, counts_of_decisions
 from ..sections import sections
 from ..slice_lines import methods_of, order_labels, slice_lines
 from ..static_files import Script
@@ -62,7 +64,7 @@ class ErrorShares:
 
 def error_shares(audit: Audit) -> ErrorShares | None:
     """Where the errors are; None where they cannot be counted once each: several tasks, no errors, or a cross-fit."""
-    worse = [slice_ for slice_ in audit.confirmed if slice_.side == "hard"]
+    worse = [slice_ for slice_ in counted_slices(audit) if slice_.side == "hard"]
     errors = audit.evaluation.errors
     held_out = ~audit.discover
     crossed = any(slice_.confirmed_on != "confirm" for slice_ in worse)
@@ -79,7 +81,7 @@ def error_shares(audit: Audit) -> ErrorShares | None:
 
 def title(audit: Audit, shares: ErrorShares | None) -> str:
     """The finding in one sentence."""
-    sides = [slice_.side for slice_ in audit.confirmed]
+    sides = [slice_.side for slice_ in counted_slices(audit)]
     share = None if shares is None else shares.inside / shares.total
     errors = sentences.KINDS_OF_ERRORS.get(audit.evaluation.metric, "errors")
     return sentences.title(sides.count("hard"), sides.count("easy"), share, audit.overall[0][1].outcome, errors)
@@ -111,7 +113,9 @@ def context(view: View, request: Request) -> dict[str, Any]:
     shares = error_shares(audit)
     label = shares_label(shares) if shares else ""
     standings = view.backend.standings()
-    lines = slice_lines(view, standings)
+    all_lines = slice_lines(view, standings)
+    lines = [line for line, slice_ in zip(all_lines, audit.slices, strict=True) if slice_ in kept(audit)]
+    rejected = [line for line, it in zip(all_lines, audit.slices, strict=True) if decision(it) == "rejected"]
     error_types = error_type_lines(view, standings)
     confirmed = [line for line in lines if line["verdict"] == "confirmed"]
     searched = int(audit.discover.sum())
@@ -119,6 +123,8 @@ def context(view: View, request: Request) -> dict[str, Any]:
     return {
         "title": title(audit, shares),
         "lede": lede(audit, shares),
+        "judged": counts_of_decisions(audit),
+        "rejected": rejected,
         "shares": shares,
         "shares_label": label,
         "search": f"Found on {numbers.count(searched)} rows, measured on {numbers.count(held_out)} others.",

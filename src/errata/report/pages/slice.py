@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from ...hypothesis import OwnSlices
 from .. import marks, numbers, script_data, sentences
 from ..contract import Page, Request, View
 from ..error_type_lines import error_type_lines
+from ..judgement_lines import said_lines
 from ..sections import sections
 from ..slice_lines import slice_line
 from ..static_files import Script
@@ -31,11 +33,15 @@ def context(view: View, request: Request) -> dict[str, Any]:
         return drawn_slice.context(view, id, standings)
     slice_ = view.slice(id)
     values = slice_values(view, slice_, standings)
+    queue = "" if view.links.saved else f"/annotate/{quote(id, safe='')}"
     return {
         "row": values,
         "title": values["name"],
+        "said": said_lines(slice_, view.task_rows(slice_)),
+        "queue": queue,
         "edits": view.backend.edits(id),
         "mergeable": other_slices(standings, id),
+        "questions": view.backend.questionnaire() is not None,
         "testable": view.testable,
     }
 
@@ -53,8 +59,12 @@ def slice_values(view: View, slice_: Slice, standings: Mapping[str, Any]) -> dic
         methods = f"{sentences.YOUR_OWN}."
     elif slice_.found_by:
         methods = f"Found by {', '.join(slice_.found_by)}."
+    merged_into = ""
+    if slice_.judged is not None and slice_.judged.decided.into is not None:
+        merged_into = slice_.judged.decided.into
     return {
         **slice_line(view, slice_, standings),
+        "merged_into": merged_into,
         "total": len(numbered),
         "previous": previous,
         "next": following,
@@ -77,6 +87,9 @@ def forest(view: View, slice_: Slice) -> list[dict[str, Any]]:
     if measured is None or slice_.reason == UNCONFIRMABLE:
         return []
     lines = [("This slice", measured.errors, measured.n, True)]
+    if slice_.judged is not None and slice_.judged.changed and slice_.judged.found.confirm is not None:
+        found = slice_.judged.found.confirm
+        lines.append(("As it was found", found.errors, found.n, False))
     lines += _same_class(view, slice_)
     lines.append(("All the rest", round(measured.rest_rate * measured.rest_n), measured.rest_n, False))
     return [_rate_line(view.axis, slice_, *line) for line in lines if line[2]]
@@ -117,7 +130,8 @@ def two_marks(audit: Audit, slice_: Slice) -> list[tuple[str, str]]:
     """Evidence, coherence and the strength of a direction are marks of their own, never one score."""
     lines: list[tuple[str, str]] = []
     measured = slice_.confirm
-    if measured is not None and slice_.verdict == "confirmed":
+    changed = slice_.judged is not None and slice_.judged.changed  # these rows were not tested
+    if measured is not None and slice_.verdict == "confirmed" and not changed:
         outcome = dict(audit.overall)[slice_.task].outcome
         excess, _, between = sentences.excess(slice_, measured, outcome).partition(" (")
         lines.append((excess, f"{between.rstrip(')')}, beyond what the rest’s rate would give"))
@@ -127,7 +141,7 @@ def two_marks(audit: Audit, slice_: Slice) -> list[tuple[str, str]]:
     strength = sentences.strength(slice_)
     if strength is not None:
         lines.append(strength)
-    if measured is not None and slice_.reason != UNCONFIRMABLE:
+    if measured is not None and slice_.reason != UNCONFIRMABLE and not changed:
         tested = int(audit.settings.get("tested", len(audit.slices)))
         lines.append((numbers.q_value(measured.q_value), f"over {numbers.counted(tested, 'slice')} tested"))
     return lines

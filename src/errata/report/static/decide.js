@@ -100,7 +100,7 @@ class Bar {
     this.what.textContent = `${word}${into} by ${standing.person}, saved ${at}.${standing.note ? ` “${standing.note}”` : ""}`;
     const title = document.querySelector("h1");
     if (title && standing.title) title.textContent = standing.title;
-    for (const made of document.querySelectorAll(".head .made")) made.hidden = Boolean(standing.name);
+    for (const made of document.querySelectorAll(".head .machine")) made.hidden = Boolean(standing.name);
   }
 
   fail(error) {

@@ -1,0 +1,128 @@
+"""What people decided, in every command that starts from it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import errata
+from errata.people.entries import Annotation, Decision, Edit
+from errata.people.records import Records
+from support.command import run
+
+N = 3000
+
+
+def write_rows(path: Path, seed: int, first_id: int, rates: tuple[float, float]) -> None:
+    rng = np.random.default_rng(seed)
+    kind = rng.choice(list("abcde"), N)
+    labels = rng.integers(0, 2, N)
+    risk = 0.05 + rates[0] * (kind == "a") + rates[1] * (kind == "b")
+    wrong = rng.random(N) < risk
+    np.savez(
+        path,
+        labels=labels,
+        predictions=np.where(wrong, 1 - labels, labels),
+        ids=np.arange(N) + first_id,
+        **{"metadata:kind": kind, "embedding": rng.normal(size=(N, 2))},
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An audit of two slices, which two people judged, and files of other rows beside it."""
+    place = tmp_path_factory.mktemp("judged")
+    write_rows(place / "rows.npz", 0, 0, (0.5, 0.4))
+    write_rows(place / "train.npz", 1, 10_000, (0.5, 0.4))
+    write_rows(place / "after.npz", 1, 10_000, (0.1, 0.4))
+    own = ["--slice", "first=kind = a", "--slice", "second=kind = b"]
+    done = run(
+        "audit", "rows.npz", "-o", "audit", "--no-map", "--no-self-test", "--method", "rules", *own, folder=place
+    )
+    assert done.code == 0, done.err
+    audit = errata.load(place / "audit")
+    ids = {slice_.name: slice_.id for slice_ in audit}
+    names = {slice_.id: slice_.name for slice_ in audit}
+    first = audit[ids["first"]]
+    with Records(place / "audit", fingerprint=audit.evaluation.fingerprint, slices=names) as records:
+        records.decide(
+            Decision(slice=first.id, decision="accepted", person="Ana", name="Kind A", note="ask Bo"), version=0
+        )
+        for row in first.rows("held-out")[:4]:
+            records.edit(Edit(slice=first.id, item=str(audit.evaluation.row_ids[row]), inside=False, person="Ana"))
+        for person in ("Ana", "Bo"):
+            item = str(audit.evaluation.row_ids[first.rows("held-out")[9]])
+            records.annotate(Annotation(queue=first.id, item=item, person=person, task="member", answer="in"))
+    (place / "ids.json").write_text(json.dumps(ids))
+    return place
+
+
+def ids_of(folder: Path) -> tuple[str, str]:
+    ids = json.loads((folder / "ids.json").read_text())
+    return ids["first"], ids["second"]
+
+
+def test_the_report_is_written_anew_with_names_and_who_decided(folder: Path) -> None:
+    before = (folder / "audit" / "report.html").read_text()
+    assert "Kind A" not in before
+    assert run("report", "audit", folder=folder).code == 0
+    page = (folder / "audit" / "report.html").read_text()
+    for words in ("Kind A", "Accepted by Ana", "ask Bo", "Edited by people: 0 rows put in, 4 put out",
+                  "no confirmation", "What people saw", "2 people answered 1 row"):  # fmt: skip
+        assert words in page, words
+    assert run("report", "audit", "--no-people", "-o", "plain.html", folder=folder).code == 0
+    plain = (folder / "plain.html").read_text()
+    assert "Kind A" in plain
+    assert "Accepted." in plain
+    assert "Ana" not in plain
+    assert "ask Bo" not in plain
+    assert errata.load(folder / "audit").slices  # its checksums hold
+
+
+def test_the_slices_as_left_are_files(folder: Path) -> None:
+    first, _ = ids_of(folder)
+    assert run("report", "audit", "-o", "slices.json", "--slices", "all", folder=folder).code == 0
+    facts = json.loads((folder / "slices.json").read_text())
+    assert facts["schema"] == "errata.judgement/1"
+    line = next(line for line in facts["slices"] if line["id"] == first)
+    assert (line["name"], line["name_as_found"], line["decision"]) == ("Kind A", "first", "accepted")
+    assert line["held_out"]["n"] == line["held_out_as_found"]["n"] - 4
+    assert not line["clean"]
+    done = run("report", "audit", "-o", "rows.parquet", folder=folder)
+    assert f"1 slice that people accepted: {first}" in done.out
+    table = pq.read_table(folder / "rows.parquet").to_pydict()
+    assert set(table["slice"]) == {first}
+    assert len(table["id"]) == int(errata.load(folder / "audit")[first].members.sum()) - 4
+    assert run("report", "audit", "-o", "rows.docx", folder=folder).code == 2
+
+
+def test_plans_and_rechecks_start_from_accepted_slices(folder: Path) -> None:
+    first, second = ids_of(folder)
+    done = run("plan", "weights", "audit", "train.npz", "-o", "plan.parquet", folder=folder)
+    assert f"Starts from 1 slice that people accepted: {first}" in done.out
+    assert f"lie in {first} and" in done.out
+    done = run("plan", "weights", "audit", "train.npz", "-o", "both.parquet", "--slices", "confirmed", folder=folder)
+    assert f"{first}, {second}" in done.out or f"{second}, {first}" in done.out
+    assert "Starts from" not in done.out
+    done = run("recheck", "audit", "train.npz", "after.npz", "--json", folder=folder)
+    assert [change["name"] for change in json.loads(done.out)["changes"]] == ["all rows", "the rest", "Kind A"]
+    assert "people accepted" in done.err
+    done = run("apply", "audit", "train.npz", "-o", "members.parquet", folder=folder)
+    assert pq.read_table(folder / "members.parquet").column_names == ["id", first, f"{first}:in"]
+    done = run("apply", "audit", "train.npz", "-o", "x.parquet", "--slices", "s77", folder=folder)
+    assert (done.code, "unknown slice" in done.err) == (2, True)
+
+
+def test_a_comparison_starts_from_them_too_and_takes_a_folder_by_another_name(folder: Path) -> None:
+    first, _ = ids_of(folder)
+    done = run("compare", "train.npz", "after.npz", "--slices-of", "audit", "--no-search", "--json", folder=folder)
+    facts = json.loads(done.out)
+    assert [change["id"] for change in facts["changes"]] == ["overall", first]
+    assert facts["facts"]["chosen"].startswith("Starts from 1 slice")
+    done = run("compare", "train.npz", "after.npz", "--slices", "audit", folder=folder)
+    assert done.code == 2
+    assert "--slices-of" in done.err
