@@ -19,6 +19,7 @@ from PIL import Image
 
 import _support  # noqa: F401 - `support` is found from here on
 from errata import hypothesis, workflow
+from errata.app.access import Access
 from errata.app.server import create_app
 from errata.cli.serve import questionnaire
 from errata.core import Audit
@@ -196,7 +197,7 @@ def main(folder: str, target: str = "docs/images") -> None:
             served(audit, others=(("half-mended", mended(audit)),), questionnaire=asked)
         )
         tree, _ = stack.enter_context(served(paths, questionnaire=asked))
-        locked, _ = stack.enter_context(served(audit, token=TOKEN))
+        locked, _ = stack.enter_context(served(audit, access=Access(token=TOKEN)))
         said(audit, records)
         answered(home, records)
         driver = stack.enter_context(sync_playwright())

@@ -24,7 +24,7 @@ def main() -> None:
     parser.add_argument("audit")
     parser.add_argument("--clients", type=int, default=1000)
     arguments = parser.parse_args()
-    command = [sys.executable, "-m", "errata", "serve", arguments.audit, "--port", "0"]
+    command = [sys.executable, "-m", "errata", "serve", arguments.audit, "--port", "0", "--no-token"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         address = server.stdout.readline().strip()

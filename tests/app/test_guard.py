@@ -13,10 +13,12 @@ import httpx
 import pytest
 
 from errata import workflow
+from errata.app.access import Access
 from errata.app.guard import LARGEST_BODY, Guard
 from errata.app.server import create_app
 from errata.core import Audit, InputError
 from errata.people.records import Records
+from support.asking import ask
 from support.servers import ServerProcess
 
 TOKEN = "a-token-of-some-length"
@@ -38,18 +40,10 @@ def app(audit: Audit, records: Records) -> Guard:
     return create_app(audit, records)
 
 
-@pytest.fixture(scope="module")
-def locked(audit: Audit, records: Records) -> Guard:
-    return create_app(audit, records, hosts=None, token=TOKEN)
-
-
-def ask(app: Guard, method: str, path: str, base: str = "http://127.0.0.1:8421", **more: Any) -> httpx.Response:
-    async def go() -> httpx.Response:
-        way = httpx.ASGITransport(app=app, raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=way, base_url=base) as client:
-            return await client.request(method, path, **more)
-
-    return asyncio.run(go())
+@pytest.fixture
+def locked(app: Guard) -> Guard:
+    """Of each test its own: wrong tokens are counted."""
+    return Guard(app.app, Access(None, TOKEN))
 
 
 def raw(app: Guard, method: str, path: bytes, headers: list[tuple[bytes, bytes]], query: bytes = b"") -> dict[str, Any]:
@@ -241,7 +235,7 @@ def test_without_the_token_nothing_is_read_or_written(locked: Guard, records: Re
         ways = [
             {"params": {"token": said}},
             {"headers": {"authorization": f"Bearer {said}"}},
-            {"headers": {"cookie": f"errata-token-8421={said}"}},
+            {"headers": {"cookie": f"errata-session-8421={said}"}},
         ]
     for way in ways:
         assert ask(locked, "GET", "/", **way).status_code == 401
@@ -254,15 +248,17 @@ def test_without_the_token_nothing_is_read_or_written(locked: Guard, records: Re
 def test_the_token_leaves_the_address_for_a_cookie(locked: Guard) -> None:
     got = ask(locked, "GET", f"/slice/s1?token={TOKEN}&theme=dark")
     assert (got.status_code, got.headers["location"]) == (303, "/slice/s1?theme=dark")
-    cookie = got.headers["set-cookie"]
-    assert cookie == f"errata-token-8421={TOKEN}; Path=/; HttpOnly; SameSite=Strict"
+    cookie, _, attributes = got.headers["set-cookie"].partition(";")
+    assert re.fullmatch(r"errata-session-8421=[\w-]{43}", cookie)
+    assert attributes == " Path=/; HttpOnly; SameSite=Strict"
     assert got.headers["cache-control"] == "no-store"
-    assert ask(locked, "GET", "/static/base.css", headers={"cookie": f"errata-token-8421={TOKEN}"}).status_code == 200
+    assert ask(locked, "GET", "/static/base.css", headers={"cookie": cookie}).status_code == 200
     assert ask(locked, "GET", "/static/base.css", headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
 
 
 def test_odd_cookies_of_other_servers_do_not_hide_ours(locked: Guard) -> None:
-    jar = f'a[b]={{"x": 1}}; =; errata-token-9={"z" * 9}; errata-token-8421={TOKEN}; é'
+    ours = ask(locked, "GET", f"/?token={TOKEN}").headers["set-cookie"].partition(";")[0]
+    jar = f'a[b]={{"x": 1}}; =; errata-session-9={"z" * 9}; {ours}; é'
     assert (
         raw(locked, "GET", b"/static/base.css", [(b"host", b"127.0.0.1:8421"), (b"cookie", jar.encode())])["status"]
         == 200
@@ -289,7 +285,7 @@ def test_the_way_on_never_leads_elsewhere(locked: Guard, path: bytes) -> None:
 
 def test_a_server_for_any_name_must_have_a_token(audit: Audit, records: Records) -> None:
     with pytest.raises(InputError, match="must ask for a token"):
-        create_app(audit, records, hosts=None)
+        create_app(audit, records, access=Access(None))
 
 
 @pytest.mark.parametrize(
@@ -298,7 +294,7 @@ def test_a_server_for_any_name_must_have_a_token(audit: Audit, records: Records)
 def test_a_token_that_is_none_is_refused(audit: Audit, records: Records, token: str) -> None:
     """An empty one would let everybody in."""
     with pytest.raises(InputError, match="a token has 8 to 200"):
-        create_app(audit, records, hosts=None, token=token)
+        create_app(audit, records, access=Access(None, token))
 
 
 def test_a_socket_of_another_kind_is_closed(app: Guard) -> None:

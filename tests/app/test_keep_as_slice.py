@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import errata
+from errata.app.access import Access
 from errata.cli.serve import AuditSite
 from support.asking import PAGE, opened, sentence
 from support.small_audits import image_evaluation, quick_audit
@@ -32,7 +33,7 @@ def folder(audit: errata.Audit, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def ask(folder: Path) -> Iterator[Any]:
-    with AuditSite().open_app(folder, None, [], hosts=("127.0.0.1",), token=None) as app:
+    with AuditSite().open_app(folder, None, [], access=Access(("127.0.0.1",))) as app:
         yield partial(ask_app, app)
 
 
@@ -92,7 +93,7 @@ def test_a_multi_label_audit_says_where_a_slice_of_one_label_is_kept(tmp_path: P
     evaluation = errata.Evaluation(labels=labels, predictions=predictions, metadata={"site": site}, task="multilabel")
     audit = errata.audit(evaluation, methods=["rules"])
     folder = errata.save(audit, tmp_path / "audit")
-    with AuditSite().open_app(folder, None, [], hosts=("127.0.0.1",), token=None) as app:
+    with AuditSite().open_app(folder, None, [], access=Access(("127.0.0.1",))) as app:
         refused = ask_app(app, "POST", "/api/slices", json={"text": "site = a"})
     assert refused.status_code == 422
     assert "--task LABEL --keep" in sentence(refused)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import html
 import logging
@@ -10,16 +9,17 @@ import re
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, urlencode
 
 import httpx
 import pytest
 
+from errata.app.access import Access
 from errata.app.guard import Guard
 from errata.app.server import create_app
 from errata.core import Audit
 from errata.people.records import Records
+from support.asking import ask
 
 TOKEN = "a-token-of-some-length"
 PAGE = {"accept": "text/html,application/xhtml+xml"}
@@ -29,19 +29,16 @@ HOSTILE = ("//elsewhere.example/x", "\\\\elsewhere.example", "/\\elsewhere.examp
 
 
 @pytest.fixture(scope="module")
-def locked(audit: Audit, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guard]:
+def served(audit: Audit, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guard]:
     names = {found.id: found.name for found in audit.slices}
     with Records(tmp_path_factory.mktemp("door"), fingerprint="f", slices=names) as records:
-        yield create_app(audit, records, hosts=("127.0.0.1",), token=TOKEN)
+        yield create_app(audit, records)
 
 
-def ask(app: Guard, method: str, path: str, **more: Any) -> httpx.Response:
-    async def go() -> httpx.Response:
-        way = httpx.ASGITransport(app=app, raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=way, base_url="http://127.0.0.1:8421") as client:
-            return await client.request(method, path, **more)
-
-    return asyncio.run(go())
+@pytest.fixture
+def locked(served: Guard) -> Guard:
+    """Of each test its own: wrong tokens are counted."""
+    return Guard(served.app, Access(("127.0.0.1",), TOKEN))
 
 
 def enter(app: Guard, token: str, next: str = "/", **headers: str) -> httpx.Response:
@@ -81,9 +78,12 @@ def test_the_form_runs_its_own_style_and_no_script(locked: Guard) -> None:
 def test_the_right_token_becomes_a_cookie_and_leads_on(locked: Guard) -> None:
     got = enter(locked, f" {TOKEN} ", "/slice/s1?theme=dark&token=old")
     assert (got.status_code, got.headers["location"]) == (303, "/slice/s1?theme=dark")
-    assert got.headers["set-cookie"] == f"errata-token-8421={TOKEN}; Path=/; HttpOnly; SameSite=Strict"
-    opened = ask(locked, "GET", "/slice/s1", headers={"cookie": f"errata-token-8421={TOKEN}"})
-    assert opened.status_code == 200
+    cookie, _, attributes = got.headers["set-cookie"].partition(";")
+    assert attributes == " Path=/; HttpOnly; SameSite=Strict"
+    assert TOKEN not in cookie, "the cookie is not the token"
+    assert ask(locked, "GET", "/slice/s1", headers={"cookie": cookie}).status_code == 200
+    again = ask(locked, "GET", "/slice/s1", headers={"cookie": f"errata-session-8421={TOKEN}"})
+    assert again.status_code == 401, "and the token is no cookie"
 
 
 @pytest.mark.parametrize("said", ["", "wrong-one", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "é" * 50, "x" * 5000])

@@ -578,7 +578,17 @@ def test_the_api_is_documented(ask: Ask) -> None:
     assert set(told["paths"]) == {
         "/api/map", "/api/lasso", "/api/hypotheses", "/api/rows/{row}", "/api/queues/{queue}", "/api/annotations",
         "/api/annotations/{key}/undo", "/api/decisions", "/api/edits", "/api/drawn", "/api/export.json",
-        "/api/accepted", "/api/answered", "/api/overlap", "/api/questionnaire/{queue}", "/api/slices",
+        "/api/accepted", "/api/answered", "/api/log", "/api/overlap", "/api/questionnaire/{queue}", "/api/slices",
     }  # fmt: skip
     undocumented = [path for path, ways in told["paths"].items() for way in ways.values() if not way.get("description")]
     assert undocumented == []
+
+
+def test_the_log_says_who_did_what(ask: Ask) -> None:
+    line = {"queue": "s1", "item": "row-1", "person": "<b>Eve</b>", "task": "class", "answer": 0}
+    assert ask("POST", "/api/annotations", json=line).status_code == 200
+    assert ask("GET", "/api/log?of=%3Cb%3EEve%3C/b%3E").json()[-1]["action"] == "answered"
+    page = ask("GET", "/log").text
+    assert "&lt;b&gt;Eve&lt;/b&gt;</a></td><td>Answered</td><td>s1, row-1</td><td>class: 0</td>" in page
+    assert "<b>Eve</b>" not in page
+    assert "Nobody did anything yet." in ask("GET", "/log?of=nobody").text

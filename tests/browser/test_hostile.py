@@ -11,6 +11,7 @@ import httpx
 import numpy as np
 import pytest
 
+from errata.app.access import Access
 from errata.app.questionnaire_routes import Questionnaire
 from errata.core import Audit
 from errata.people import questionnaire
@@ -173,7 +174,7 @@ def test_a_hostile_questionnaire_and_tree(look: Any, serve: Any) -> None:
 
 
 def test_a_hostile_address_at_the_door(look: Any, serve: Any, pictures: Audit) -> None:
-    address, _ = serve(pictures, token="a-token-of-some-length")
+    address, _ = serve(pictures, access=Access(token="a-token-of-some-length"))
     for name in HOSTILE:
         page = look(f"{address}/slice/{quote(name, safe='')}?x={quote(name)}")
         page.watch.expected.append("401")

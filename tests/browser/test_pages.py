@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import errata
+from errata.app.access import Access
 from errata.cli.serve import AuditSite
 from errata.core import Audit
 from errata.people.entries import Drawing
@@ -310,7 +311,7 @@ def test_a_guess_has_an_address_and_a_history(open_page: Open, home: tuple[str, 
 def test_a_guess_that_holds_is_kept_as_a_slice_by_keyboard(open_page: Open, audit: Audit, tmp_path: Path) -> None:
     folder = errata.save(audit, tmp_path / "audit")
     with (
-        AuditSite().open_app(folder, None, [], hosts=("127.0.0.1",), token=None) as app,
+        AuditSite().open_app(folder, None, [], access=Access(("127.0.0.1",))) as app,
         ServerThread(app) as address,
     ):
         page = open_page(address + "/hypothesis?q=light+%3D+night+and+size+%3E+3")

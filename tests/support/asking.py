@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +18,20 @@ Ask = Callable[..., httpx.Response]
 PAGE = {"accept": "text/html"}
 
 
+def ask(app: Any, method: str, path: str, base: str = "http://127.0.0.1:8421", **given: Any) -> httpx.Response:
+    """What an app answers to one request."""
+
+    async def go() -> httpx.Response:
+        way = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=way, base_url=base) as client:
+            return await client.request(method, path, **given)
+
+    return asyncio.run(go())
+
+
 def opened(audit: Audit, folder: Path, **more: Any) -> tuple[Records, Ask]:
     records = Records(folder, fingerprint="f", slices={found.id: found.name for found in audit.slices})
-    app = create_app(audit, records, **more)
-
-    def ask(method: str, path: str, **given: Any) -> httpx.Response:
-        async def go() -> httpx.Response:
-            way = httpx.ASGITransport(app=app, raise_app_exceptions=False)
-            async with httpx.AsyncClient(transport=way, base_url="http://127.0.0.1") as client:
-                return await client.request(method, path, **given)
-
-        return asyncio.run(go())
-
-    return records, ask
+    return records, partial(ask, create_app(audit, records, **more))
 
 
 def sentence(got: httpx.Response) -> str:

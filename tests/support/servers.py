@@ -19,9 +19,10 @@ from errata.core import Audit
 
 
 class ServerProcess:
-    """`errata serve` in a process of its own, until it is closed or killed."""
+    """`errata serve` in a process of its own, until it is closed or killed. words: options; without any, no token."""
 
     def __init__(self, folder: Path | str, *words: str, port: int = 0):
+        words = words or ("--no-token",)
         environment = {**os.environ, "PYTHONPATH": str(Path(workflow.__file__).parents[2]), "PYTHONUNBUFFERED": "1"}
         command = [sys.executable, "-m", "errata", "serve", str(folder), "--port", str(port), *words]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)

@@ -94,6 +94,11 @@ def _add_records(app: FastAPI, records: Records) -> None:
         headers = {"content-disposition": 'attachment; filename="errata-records.json"'}
         return Response(text.getvalue(), media_type="application/json", headers=headers)
 
+    @app.get("/api/log")
+    def read_log(of: str = "") -> list[dict[str, Any]]:
+        """Who did what, and when, oldest first; `of`: one person alone."""
+        return [asdict(line) for line in records.journal(of or None)]
+
     @app.get("/api/answered")
     def count_answers(person: str) -> dict[str, int]:
         """To how many items of each queue a person has an answer, to one task or another."""

@@ -1,34 +1,42 @@
-"""Who may ask: this machine, or who has the token; nobody through another site's page.
+"""The door of every app: it asks for a token, takes it, and lets nobody write through another site's page.
 
 One layer of plain ASGI around the app. Reading and writing are refused for a foreign host name (a page elsewhere may
-point its name at this address), writing for a foreign origin, and everything without the token where one is asked for,
-but the form that takes it (`login_form.py`).
+point its name at this address), writing for a foreign origin, and everything without a token where one is asked for
+(`access.py`), but the form that takes it (`login_form.py`). Who has a token of their own writes in their own name
+(`own_name.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
-from ..core import InputError
-from . import login_form
+from . import login_form, own_name
+from .access import WRONG_SECONDS, Access, TooManyWrong, Visitor
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+Headers = dict[str, str]
+Refusal = tuple[int, str]
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 READS = ("GET", "HEAD")
+COUNTS = ("/api/lasso",)  # posts that save nothing
 LARGEST_BODY = 1 << 20
 BODY_SECONDS = 30.0  # in which a body must have come
 ASKS = "This server asks for its token: open the address that `errata serve` printed."
-COOKIE = "errata-token"
+ASKS_PEOPLE = (
+    "This server asks for your own token: open it in a browser, or send the header `Authorization: Bearer TOKEN`."
+)
+TOO_MANY = f"Too many wrong tokens came. None is looked at for {WRONG_SECONDS:.0f} seconds; try again after that."
+ONLY_SHOWS = "This server only shows: it was started with --read-only, and saves nothing."
+COOKIE = "errata-session"
+PERSON_COOKIE = "errata-person"  # for the pages, which show it; it opens nothing
 HEADERS = (
     (
         b"content-security-policy",
@@ -41,7 +49,7 @@ HEADERS = (
 )
 
 
-def too_large(most: int) -> tuple[int, str]:
+def too_large(most: int) -> Refusal:
     """Status and message for a body of more than `most` bytes."""
     return 413, f"At most {most:,} bytes are taken at once."
 
@@ -51,15 +59,19 @@ TOO_SLOW = (408, "The request did not arrive in time.")
 
 
 class Guard:
-    """hosts: names that a request may be addressed to; None, where the token alone says who may ask.
-    token: asked of everybody, where it is given."""
+    """An app that only those may ask whom `access` knows.
 
-    def __init__(self, app: Any, hosts: tuple[str, ...] | None = LOOPBACK, token: str | None = None):
-        if hosts is None and token is None:
-            raise InputError("a server that answers to any name must ask for a token; give one")
+    Parameters
+    ----------
+    app : ASGI app
+        What is asked.
+    access : Access, optional
+        Default: everybody on this machine, by its own names.
+    """
+
+    def __init__(self, app: Any, access: Access | None = None) -> None:
         self.app = app
-        self.hosts = hosts
-        self.token = None if token is None else checked(token)
+        self.access = access or Access()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -69,68 +81,135 @@ class Guard:
             await self.app(scope, receive, send)
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        refusal = self._refusal(scope, headers)
+        visitor, refusal = self._admit(scope, headers)
         body = b""
         if refusal is None and scope["method"] not in READS:
             body, refusal = await _read_in_time(receive)
+        if refusal is None and visitor is not None and visitor.person is not None and not self._is_form(scope):
+            body, refusal = _in_own_name(scope, body, visitor.person)
         if refusal is not None:
             await self._refuse(scope, headers, send, refusal)
         elif self._is_form(scope):
-            await self._enter(headers, body, send)
-        elif (cookie := self._new_cookie(scope, headers)) is not None:
-            await _redirect(send, login_form.local(scope["path"], _query(scope)), cookie)
+            await self._enter(scope, headers, body, send)
+        elif visitor is not None and self._shows_token(scope):
+            await _redirect(
+                send, login_form.local(scope["path"], _query(scope)), self._session_cookie(headers, visitor)
+            )
         else:
-            await self.app(scope, _after(body, receive), _with_headers(send))
+            cookies = self._person_cookie(scope, headers, visitor)
+            await self.app(scope, _after(body, receive), _with_headers(send, cookies))
 
-    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
+    def _admit(self, scope: Scope, headers: Headers) -> tuple[Visitor | None, Refusal | None]:
+        """Who asks, and why it is refused, as far as the headers tell."""
         names = [value for name, value in scope["headers"] if name == b"host"]
         host = _name_of(headers.get("host", "")) if len(names) == 1 else ""
-        if not host or (self.hosts is not None and host not in self.hosts):
-            return 400, f"This server is not called {host[:80]!r}."
+        if not host or (self.access.hosts is not None and host not in self.access.hosts):
+            return None, (400, f"This server is not called {host[:80]!r}.")
         if self._is_form(scope):
-            return _unwritten(headers, login_form.FORM, "Send the form.", login_form.LARGEST_FORM)
-        if self.token is not None and not self._has_token(scope, headers):
-            return 401, ASKS
-        return None if scope["method"] in READS else _unwritten(headers)
+            return None, _unwritten(headers, login_form.FORM, "Send the form.", login_form.LARGEST_FORM)
+        try:
+            visitor = self._visitor(scope, headers)
+        except TooManyWrong:
+            return None, (429, TOO_MANY)
+        if visitor is None:
+            asks = ASKS_PEOPLE if self.access.has_people else ASKS
+            return None, (401, asks)
+        return visitor, self._unwritable(scope, headers)
+
+    def _unwritable(self, scope: Scope, headers: Headers) -> Refusal | None:
+        if scope["method"] in READS:
+            return None
+        if self.access.read_only and scope["path"] not in COUNTS:
+            return 403, ONLY_SHOWS
+        return _unwritten(headers)
+
+    def _visitor(self, scope: Scope, headers: Headers) -> Visitor | None:
+        """Who asks: by a session, or by a token in a header or in the address."""
+        if not self.access.asks:
+            return Visitor()
+        sessions = map(self.access.session_of, self._session_numbers(headers))
+        session = next((visitor for visitor in sessions if visitor is not None), None)
+        token = _parse_query(scope).get("token", [""])[0]
+        if session is not None and not token:
+            return session
+        token = token or headers.get("authorization", "").removeprefix("Bearer ")
+        try:
+            return self.access.visitor_of(token, _address(scope)) or session
+        except TooManyWrong:
+            if session is None:
+                raise
+            return session
+
+    def _session_numbers(self, headers: Headers) -> list[str]:
+        return [value for name, value in _cookies(headers) if name == _cookie(COOKIE, headers)]
 
     def _is_form(self, scope: Scope) -> bool:
-        """Somebody types the token: the one thing that may be sent without it."""
-        return self.token is not None and (scope["method"], scope["path"]) == ("POST", login_form.PATH)
+        """Somebody types a token: the one thing that may be sent without one."""
+        return self.access.asks and (scope["method"], scope["path"]) == ("POST", login_form.PATH)
 
-    async def _refuse(self, scope: Scope, headers: dict[str, str], send: Send, refusal: tuple[int, str]) -> None:
-        if refusal[0] == 401 and login_form.is_asked(scope["method"], scope["path"], headers):
-            body, own = login_form.page(scope["path"], _query(scope), wrong="token" in _parse_query(scope))
-            await _send(send, 401, body, own)
-        else:
-            await _answer(send, *refusal)
-
-    async def _enter(self, headers: dict[str, str], body: bytes, send: Send) -> None:
-        token, path, query = login_form.read(body)
-        if self._is_token(token):
-            await _redirect(send, login_form.local(path, query), self._cookie_of(headers))
-        else:
-            await _send(send, 401, *login_form.page(path, query, wrong=True))
-
-    def _has_token(self, scope: Scope, headers: dict[str, str]) -> bool:
-        tokens = [
-            headers.get("authorization", "").removeprefix("Bearer "),
-            *(value for name, value in _cookies(headers) if name == _cookie(headers)),
-            _parse_query(scope).get("token", [""])[0],
-        ]
-        return any(map(self._is_token, tokens))
-
-    def _is_token(self, text: str) -> bool:
-        assert self.token is not None
-        return hmac.compare_digest(text.encode(), self.token.encode())
-
-    def _new_cookie(self, scope: Scope, headers: dict[str, str]) -> str | None:
+    def _shows_token(self, scope: Scope) -> bool:
         """The token leaves the address bar, where it would be copied along with a link."""
-        if self.token is None or scope["method"] != "GET" or "token" not in _parse_query(scope):
-            return None
-        return self._cookie_of(headers)
+        return self.access.asks and scope["method"] == "GET" and "token" in _parse_query(scope)
 
-    def _cookie_of(self, headers: dict[str, str]) -> str:
-        return f"{_cookie(headers)}={self.token}; Path=/; HttpOnly; SameSite=Strict"
+    async def _refuse(self, scope: Scope, headers: Headers, send: Send, refusal: Refusal) -> None:
+        status, words = refusal
+        if status in (401, 429) and login_form.is_asked(scope["method"], scope["path"], headers):
+            wrong = "wrong" if "token" in _parse_query(scope) else ""
+            problem = "many" if status == 429 else wrong
+            await self._show_form(send, status, scope["path"], _query(scope), problem)
+        else:
+            await _answer(send, status, words)
+
+    async def _show_form(self, send: Send, status: int, path: str, query: str, problem: str) -> None:
+        body, own = login_form.page(path, query, problem, people=self.access.has_people)
+        await _send(send, status, body, own)
+
+    async def _enter(self, scope: Scope, headers: Headers, body: bytes, send: Send) -> None:
+        token, path, query = login_form.read(body)
+        try:
+            visitor = self.access.visitor_of(token, _address(scope))
+        except TooManyWrong:
+            await self._show_form(send, 429, path, query, "many")
+            return
+        if visitor is None:
+            await self._show_form(send, 401, path, query, "wrong")
+            return
+        for number in self._session_numbers(headers):
+            self.access.close_session(number)
+        await _redirect(send, login_form.local(path, query), self._session_cookie(headers, visitor))
+
+    def _session_cookie(self, headers: Headers, visitor: Visitor) -> str:
+        number = self.access.open_session(visitor)
+        return f"{_cookie(COOKIE, headers)}={number}; Path=/; HttpOnly; SameSite=Strict{self._secure()}"
+
+    def _person_cookie(self, scope: Scope, headers: Headers, visitor: Visitor | None) -> list[tuple[bytes, bytes]]:
+        """A page shows who is signed in, and no other name that a cookie was left with."""
+        if scope["method"] != "GET" or "text/html" not in headers.get("accept", ""):
+            return []
+        name = _cookie(PERSON_COOKIE, headers)
+        before = next((value for key, value in _cookies(headers) if key == name), "")
+        person = quote(visitor.person, safe="") if visitor is not None and visitor.person is not None else ""
+        if person == before:
+            return []
+        age = "" if person else "; Max-Age=0"
+        return [(b"set-cookie", f"{name}={person}; Path=/; SameSite=Strict{age}{self._secure()}".encode())]
+
+    def _secure(self) -> str:
+        return "; Secure" if self.access.secure else ""
+
+
+def _in_own_name(scope: Scope, body: bytes, person: str) -> tuple[bytes, Refusal | None]:
+    """The body as the app is given it, and why the request is refused."""
+    refusal = own_name.refused(person, list(_parse_query(scope).get(own_name.FIELD, [])))
+    if refusal is not None or scope["method"] in READS:
+        return body, refusal
+    return own_name.signed(person, body)
+
+
+def _address(scope: Scope) -> str:
+    """The machine that asks."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
 
 
 def _query(scope: Scope) -> str:
@@ -142,22 +221,15 @@ def _parse_query(scope: Scope) -> dict[str, list[str]]:
     return parse_qs(_query(scope), keep_blank_values=True)
 
 
-def _cookie(headers: dict[str, str]) -> str:
+def _cookie(name: str, headers: Headers) -> str:
     """By port: browsers hand one server's cookies to every other of the same machine."""
-    return f"{COOKIE}-{headers.get('host', '').rpartition(':')[2]}"
+    return f"{name}-{headers.get('host', '').rpartition(':')[2]}"
 
 
-def _cookies(headers: dict[str, str]) -> list[tuple[str, str]]:
+def _cookies(headers: Headers) -> list[tuple[str, str]]:
     """As sent; another server's odd ones must not hide ours."""
     pairs = (pair.strip().partition("=") for pair in headers.get("cookie", "").split(";"))
     return [(name, value) for name, _, value in pairs]
-
-
-def checked(token: str) -> str:
-    """One that a cookie and an address can carry, and that is no invitation."""
-    if not re.fullmatch(r"[A-Za-z0-9_.~-]{8,200}", token):
-        raise InputError(f"a token has 8 to 200 letters, digits or signs of `-_.~`; got {len(token)} characters")
-    return token
 
 
 def _name_of(host: str) -> str:
@@ -167,8 +239,8 @@ def _name_of(host: str) -> str:
 
 
 def _unwritten(
-    headers: dict[str, str], kind: str = "application/json", want: str = "Send JSON.", most: int = LARGEST_BODY
-) -> tuple[int, str] | None:
+    headers: Headers, kind: str = "application/json", want: str = "Send JSON.", most: int = LARGEST_BODY
+) -> Refusal | None:
     """Why this may not be written, as far as its headers tell."""
     if not _same_origin(headers):
         return 403, "A page of another site may not write here."
@@ -180,7 +252,7 @@ def _unwritten(
     return None
 
 
-def _same_origin(headers: dict[str, str]) -> bool:
+def _same_origin(headers: Headers) -> bool:
     """Browsers always say where a write comes from; a program that is no browser says nothing."""
     site = headers.get("sec-fetch-site")
     origin = headers.get("origin")
@@ -189,7 +261,7 @@ def _same_origin(headers: dict[str, str]) -> bool:
     return origin is None or origin.lower().partition("://")[2] == headers.get("host", "").lower()
 
 
-async def _read_in_time(receive: Receive) -> tuple[bytes, tuple[int, str] | None]:
+async def _read_in_time(receive: Receive) -> tuple[bytes, Refusal | None]:
     """The body, or why it is not taken."""
     try:
         async with asyncio.timeout(BODY_SECONDS):
@@ -232,18 +304,22 @@ def _after(body: bytes, receive: Receive) -> Receive:
     return take
 
 
-def _with_headers(send: Send) -> Send:
+def _with_headers(send: Send, cookies: list[tuple[bytes, bytes]]) -> Send:
     async def give(message: Message) -> None:
         if message["type"] == "http.response.start":
             named = {name for name, _ in message["headers"]}
-            message["headers"] = [*message["headers"], *(pair for pair in HEADERS if pair[0] not in named)]
+            ours = (pair for pair in HEADERS if pair[0] not in named)
+            message["headers"] = [*message["headers"], *ours, *cookies]
         await send(message)
 
     return give
 
 
 async def _answer(send: Send, status: int, words: str) -> None:
-    await _send(send, status, json.dumps({"detail": words}).encode(), ((b"content-type", b"application/json"),))
+    own: login_form.Headers = ((b"content-type", b"application/json"),)
+    if status == 429:
+        own += ((b"retry-after", f"{WRONG_SECONDS:.0f}".encode()),)
+    await _send(send, status, json.dumps({"detail": words}).encode(), own)
 
 
 async def _send(send: Send, status: int, body: bytes, own: login_form.Headers) -> None:

@@ -1,4 +1,4 @@
-"""The token, asked for by a form: it comes in the body of a post, and leaves as a cookie. No address ever holds it."""
+"""The token, asked for by a form: it comes in the body of a post, and no address ever holds it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,13 @@ def is_asked(method: str, path: str, headers: Mapping[str, str]) -> bool:
     return method == "GET" and "text/html" in headers.get("accept", "") and not path.startswith(DATA)
 
 
-def page(path: str, query: str, wrong: bool) -> tuple[bytes, Headers]:
-    """The form, and its headers; `path` and `query`: where it leads."""
-    body = login_page.page(PATH, local(path, query), wrong).encode()
+def page(path: str, query: str, problem: str, *, people: bool = False) -> tuple[bytes, Headers]:
+    """The form, and its headers.
+
+    path, query: where it leads. problem: "wrong" after a wrong token, "many" after too many. people: everybody has a
+    token of their own.
+    """
+    body = login_page.page(PATH, local(path, query), problem, people).encode()
     return body, (
         (b"content-type", b"text/html; charset=utf-8"),
         (b"cache-control", b"no-store"),
@@ -43,6 +47,8 @@ def read(body: bytes) -> tuple[str, str, str]:
 def local(path: str, query: str) -> str:
     """An address of this server, whatever was asked: no other host, no line's end, and no token."""
     rest = {name: values for name, values in parse_qs(query, keep_blank_values=True).items() if name != "token"}
+    if path == PATH:
+        path = "/"  # or the form would lead to itself
     # //elsewhere and /\elsewhere would leave this server
     address = "/" + quote(path.lstrip("/\\"), safe="/")
     if rest:

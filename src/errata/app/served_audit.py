@@ -139,6 +139,10 @@ class RecordsBackend:
         """Limits and choices of the questionnaire; None where there is none."""
         return None if self._served.questionnaire is None else self._served.questionnaire.form
 
+    def journal(self, person: str | None) -> Sequence[Mapping[str, Any]]:
+        """All that people did, or one of them, oldest first."""
+        return [asdict(line) for line in self._served.records.journal(person)]
+
 
 def parse_entry(kind: type, data: dict[str, Any]) -> Any:
     """One of the entries of the records, from JSON; what it does not know is named."""

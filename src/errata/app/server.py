@@ -21,9 +21,10 @@ from ..report.pages.questionnaire import TASK
 from ..report.row_facts import row_facts
 from ..report.served import render_page, scripts_by_name, served_view
 from . import hypothesis_routes, questionnaire_routes
+from .access import Access
 from .audit_rows import AuditRows
 from .base_app import new_app
-from .guard import LOOPBACK, Guard
+from .guard import Guard
 from .hypothesis_routes import HypothesisTester
 from .questionnaire_routes import Questionnaire
 from .served_audit import Keep, RecordsBackend, ServedAudit, parse_entry
@@ -36,8 +37,7 @@ def create_app(
     audit: Audit,
     records: Records,
     *,
-    hosts: tuple[str, ...] | None = LOOPBACK,
-    token: str | None = None,
+    access: Access | None = None,
     search: Search | None = None,
     others: tuple[tuple[str, Audit], ...] = (),
     questionnaire: Questionnaire | None = None,
@@ -45,9 +45,9 @@ def create_app(
 ) -> Guard:
     """An ASGI app of one audit.
 
-    records: where people's answers are saved. hosts: names that requests may be addressed to; None: any, with a token.
-    token: required of everybody, where it is given. search: similarities of words to all rows. others: audits by name
-    to compare with. questionnaire: about what slices look like. keep: makes a hypothesis a slice of the saved audit.
+    records: where people's answers are saved. access: who may ask. Default: everybody on this machine. search:
+    similarities of words to all rows. others: audits by name to compare with. questionnaire: about what slices look
+    like. keep: makes a hypothesis a slice of the saved audit.
     """
     served = ServedAudit(audit, records, AuditRows(audit), search, others, questionnaire, keep)
     tester = HypothesisTester(served)
@@ -67,7 +67,7 @@ def create_app(
     for page in view.pages.values():
         for path in page.paths:
             _add_page(app, served, view, page, path)
-    return Guard(app, hosts, token)
+    return Guard(app, access)
 
 
 def _add_page(app: FastAPI, served: ServedAudit, view: View, page: Page, path: str) -> None:

@@ -76,7 +76,8 @@ COMMANDS: dict[str, OwnCommand] = {
     "report": OwnCommand(
         ".report:report", "Write the report anew with what people decided: names, merged slices, moved rows."
     ),
-    "annotations": OwnCommand(".serve:annotations_app", "Import or export what people recorded about an audit."),
+    "annotations": OwnCommand(".serve:annotations_app", "Import, export or list what people recorded about an audit."),
+    "people": OwnCommand(".access:people_app", "Who may sign in to a server, each with a token of their own."),
     "bench": OwnCommand(".bench:app", "Benchmarks: how good are the methods?"),
     "plan": OwnCommand(
         ".fix:plan_commands",

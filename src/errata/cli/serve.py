@@ -7,13 +7,14 @@
 from __future__ import annotations
 
 import errno
+import json
 import logging
-import secrets
 import socket
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
@@ -22,6 +23,7 @@ import typer
 from ..core import InputError, require
 from ..defuse.site import RunSite
 from ..report.printing import echo
+from .access import TOKEN_VARIABLE, PublicAddress, Secret, check_certificate, choose_token
 from .common import Database, Dir
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 LISTENING = 128  # connections that wait to be taken
 EVERY_ADDRESS = ("", "0.0.0.0", "::")  # of this machine: people may use names that are not known here
 
-annotations_app = typer.Typer(help="Import or export what people recorded about an audit.")
+annotations_app = typer.Typer(help="Import, export or list what people recorded about an audit.")
 
 
 class Site(Protocol):
@@ -43,17 +45,11 @@ class Site(Protocol):
         """The records of a folder (`people.records.Records`). database: its URL; None: a file in the folder."""
 
     def open_app(
-        self,
-        folder: Path,
-        database: str | None,
-        others: list[Path],
-        *,
-        hosts: tuple[str, ...] | None,
-        token: str | None,
+        self, folder: Path, database: str | None, others: list[Path], *, access: Any
     ) -> AbstractContextManager[Any]:
         """An ASGI app of a folder, with its records until the context ends.
 
-        others: folders to compare with. hosts, token: as for `app.server.create_app`.
+        others: folders to compare with. access: who may ask (`app.access.Access`).
         """
 
 
@@ -82,15 +78,7 @@ class AuditSite:
         return records_of_audit(load(folder), folder, database)
 
     @contextmanager
-    def open_app(
-        self,
-        folder: Path,
-        database: str | None,
-        others: list[Path],
-        *,
-        hosts: tuple[str, ...] | None,
-        token: str | None,
-    ) -> Iterator[Any]:
+    def open_app(self, folder: Path, database: str | None, others: list[Path], *, access: Any) -> Iterator[Any]:
         """The app of the audit, with a map, and with the other audits to compare with."""
         from .. import workflow
         from ..app.server import create_app
@@ -104,7 +92,7 @@ class AuditSite:
 
             def show(audit: Audit) -> Any:
                 more: dict[str, Any] = {"others": compared, "questionnaire": questionnaire(), "keep": keep}
-                return create_app(audit, records, hosts=hosts, token=token, **more)
+                return create_app(audit, records, access=access, **more)
 
             def keep(text: str, hypotheses: int) -> Slice:
                 with one_at_a_time:  # or an app with fewer slices could take the place of one with more
@@ -129,32 +117,88 @@ SITES: tuple[Site, ...] = (RunSite(), AuditSite())  # the first that recognises 
 
 def serve(
     folder: Dir,
-    host: Annotated[
-        str, typer.Option(help="The address to listen on; any but this machine's own asks for a token.")
-    ] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes one that is free.")] = 8421,
     database: Database = None,
     others: Annotated[
         list[Path], typer.Option("--with", metavar="DIR", help="Another audit of the same rows, to compare with.")
     ] = [],
     token: Annotated[
-        str | None, typer.Option(help="What people must know. Default: one is created where it is needed.")
+        str | None,
+        typer.Option(help="What people must know; `ps` shows it, so --token-file is safer. Default: a new one."),
     ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help=f"A file that holds the token; the variable {TOKEN_VARIABLE} may, too."),
+    ] = None,
+    no_token: Annotated[
+        bool, typer.Option("--no-token", help="Ask for none: everybody on this machine may look and write.")
+    ] = False,
+    people: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="People with tokens of their own (`errata people add`): names are proven."),
+    ] = None,
+    certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="A certificate (PEM): serve https.")] = None,
+    key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Its private key (PEM). Default: in the file of --certificate.")
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where a proxy serves this: https://errata.example.org")
+    ] = None,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Save nothing; DIR may be a folder that nobody can write.")
+    ] = False,
 ) -> None:
     """Look at an audit in a browser: slices, maps, hypotheses, annotations, decisions."""
     require("uvicorn", "app")
-    from ..app.guard import LOOPBACK, checked
+    from ..app.access import LOOPBACK, Access
+    from ..people.tokens import PeopleFile
 
-    if token is not None:
-        checked(token)  # before the long work
-    elif host not in LOOPBACK:
-        token = secrets.token_urlsafe(16)
-    hosts = None if host in EVERY_ADDRESS else (*LOOPBACK, host.lower())
+    # All that can be refused is refused before the long work.
+    tls = check_certificate(certificate, key)
+    public = None if address is None else PublicAddress.parse(address)
+    secret = choose_token(token, token_file, no_token=no_token, has_people=people is not None)
+    if no_token and host not in LOOPBACK:
+        raise InputError(
+            f"--no-token is for this machine alone, and --host {host} is for others; leave one of them out"
+        )
+    names = {*LOOPBACK, host.lower()}
+    if public is not None:
+        names.add(public.host)
+    hosts = None if host in EVERY_ADDRESS else tuple(names)
+    known = None if people is None else PeopleFile(people)
+    secure = bool(tls) or (public is not None and public.is_https)
+    access = Access(hosts, secret.token, people=known, secure=secure, read_only=read_only)
     with (
-        _listen(host, port) as listening,  # before the long work: the port may be taken
-        _site_of(folder).open_app(folder, database, others, hosts=hosts, token=token) as app,
+        _listen(host, port) as listening,  # the port may be taken
+        _to_show(folder, database, read_only) as place,
+        _site_of(folder).open_app(folder, place, others, access=access) as app,
     ):
-        _run(app, host, listening, token)
+        _run(app, listening, _printed(host, listening, public, bool(tls), secret), proxy=public is not None, tls=tls)
+
+
+@contextmanager
+def _to_show(folder: Path, database: str | None, read_only: bool) -> Iterator[str | None]:
+    """The database of a server; of one that only shows, a copy, since even to read SQLite writes beside its file."""
+    if not read_only or database is not None:
+        yield database
+        return
+    from ..people.database import copy_to_show
+
+    with TemporaryDirectory(prefix="errata-") as temporary:
+        yield str(copy_to_show(folder, Path(temporary)))
+
+
+def _printed(host: str, listening: socket.socket, public: PublicAddress | None, tls: bool, secret: Secret) -> str:
+    """The address to open, with the token where nobody knows it yet."""
+    query = f"?token={secret.token}" if secret.to_print else ""
+    if public is not None:
+        return f"{public.url}/{query}"
+    name = socket.gethostname() if host in EVERY_ADDRESS else host
+    if ":" in name:
+        name = f"[{name}]"
+    scheme = "https" if tls else "http"
+    return f"{scheme}://{name}:{listening.getsockname()[1]}/{query}"
 
 
 def questionnaire() -> Any:
@@ -188,7 +232,7 @@ def _listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _run(app: Any, host: str, listening: socket.socket, token: str | None) -> None:
+def _run(app: Any, listening: socket.socket, address: str, *, proxy: bool, tls: dict[str, Any]) -> None:
     """Serve, and print the address once the server listens, so that whoever reads it can open it at once."""
     import uvicorn
 
@@ -198,14 +242,10 @@ def _run(app: Any, host: str, listening: socket.socket, token: str | None) -> No
         async def startup(self, sockets: Any = None) -> None:
             await super().startup(sockets)
             if self.started:
-                actual_port = listening.getsockname()[1]
-                name = socket.gethostname() if host in EVERY_ADDRESS else host
-                if ":" in name:
-                    name = f"[{name}]"
-                query = f"?token={token}" if token else ""
-                echo(f"http://{name}:{actual_port}/{query}")
+                echo(address)
 
-    config = uvicorn.Config(app, http=PatientProtocol, ws="none", log_level="warning", access_log=False)
+    options: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
+    config = uvicorn.Config(app, http=PatientProtocol, ws="none", proxy_headers=proxy, **options, **tls)
     for name in ("uvicorn.error", "asyncio"):
         logging.getLogger(name).addFilter(RateLimit())
     Announced(config).run(sockets=[listening])
@@ -239,6 +279,23 @@ def export_annotations(
         else:
             records.export_parquet(output)
     echo(str(output))
+
+
+@annotations_app.command("log")
+def print_log(
+    folder: Dir,
+    person: Annotated[str | None, typer.Option(metavar="NAME", help="Of one person.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, one object a line.")] = False,
+    database: Database = None,
+) -> None:
+    """Print who did what and when, oldest first: answers, decisions, edits, drawings, hypotheses."""
+    with _open_records(folder, database) as records:
+        lines = records.journal(person)
+    for line in lines:
+        if as_json:
+            echo(json.dumps(asdict(line), ensure_ascii=False))
+        else:
+            echo(f"{line.at[:19].replace('T', ' ')} UTC  {line.person}  {line.action} {line.about}: {line.detail}")
 
 
 def _site_of(folder: Path) -> Site:

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 from fastapi import Body, FastAPI, HTTPException
 from fastapi.responses import HTMLResponse, Response
 
+from ..app.access import Access
 from ..app.base_app import new_app
-from ..app.guard import LOOPBACK, Guard
+from ..app.guard import Guard
 from ..app.served_audit import parse_entry
 from ..people.entries import Annotation
 from ..people.records import Records
@@ -65,14 +66,8 @@ class ServedRun:
         return view
 
 
-def create_app(
-    load: LiveRun,
-    records: Records,
-    *,
-    hosts: tuple[str, ...] | None = LOOPBACK,
-    token: str | None = None,
-) -> Guard:
-    """An ASGI app of one run."""
+def create_app(load: LiveRun, records: Records, *, access: Access | None = None) -> Guard:
+    """An ASGI app of one run. access: who may ask. Default: everybody on this machine."""
     served = ServedRun(load, records)
     app = new_app(
         lambda words: pages.page(load.stored(), "problem", words=words),
@@ -81,17 +76,14 @@ def create_app(
     )
     for add in (_add_pages, _add_samples, _add_answers):
         add(app, served)
-    return Guard(app, hosts, token)
+    return Guard(app, access)
 
 
-def app_of_folder(folder: str | Path, records: Records, **access: Any) -> Guard:
-    """The app of a run's folder; an error here, before a server starts, where it cannot be read.
-
-    access: hosts and token, as for `create_app`.
-    """
+def app_of_folder(folder: str | Path, records: Records, *, access: Access | None = None) -> Guard:
+    """The app of a run's folder; an error here, before a server starts, where it cannot be read."""
     load = LiveRun(folder, records)
     load()
-    return create_app(load, records, **access)
+    return create_app(load, records, access=access)
 
 
 def _add_pages(app: FastAPI, served: ServedRun) -> None:

@@ -24,17 +24,9 @@ class RunSite:
         return open_records(folder, database)
 
     @contextmanager
-    def open_app(
-        self,
-        folder: Path,
-        database: str | None,
-        others: list[Path],
-        *,
-        hosts: tuple[str, ...] | None,
-        token: str | None,
-    ) -> Iterator[Any]:
+    def open_app(self, folder: Path, database: str | None, others: list[Path], *, access: Any) -> Iterator[Any]:
         """The app of the run, until its records are closed. others: not used, since runs are not compared."""
         from .server import app_of_folder
 
         with self.open_records(folder, database) as records:
-            yield app_of_folder(folder, records, hosts=hosts, token=token)
+            yield app_of_folder(folder, records, access=access)

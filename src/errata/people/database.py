@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,36 +27,45 @@ class Unavailable(ErrataError):
 
 
 class DatabaseFile:
-    """The file of a database, which somebody may remove while it is open: what is written then is lost.
+    """The files of a database, which somebody may remove while it is open: what is written then is lost.
 
     Parameters
     ----------
     path : Path
-        The file.
+        The file; SQLite's log of what is not in it yet lies beside it.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._known: tuple[int, int] | None = None
+        self._log = path.with_name(path.name + "-wal")
+        self._known: dict[Path, tuple[int, int]] = {}
 
     def remember(self) -> None:
-        """Take the file that is there now for the one that is open."""
-        self._known = self._identity()
+        """Take the files that are there now for those that are open."""
+        found = {path: _identity(path) for path in (self._path, self._log)}
+        self._known = {path: identity for path, identity in found.items() if identity is not None}
 
     def check(self) -> None:
-        """Raise Unavailable where the name no longer leads to the file that is open."""
-        if self._known is not None and self._identity() != self._known:
-            raise Unavailable(
-                f"`{self._path}` was removed or replaced while it was in use; nothing was saved; put it back, and "
-                "start again"
-            )
+        """Raise Unavailable where a name no longer leads to the file that is open."""
+        for path, known in self._known.items():
+            if _identity(path) != known:
+                raise Unavailable(
+                    f"`{path}` was removed or replaced while it was in use; nothing was saved; put it back, and "
+                    "start again"
+                )
 
-    def _identity(self) -> tuple[int, int] | None:
-        try:
-            status = self._path.stat()
-        except OSError:
-            return None
-        return status.st_dev, status.st_ino
+    @property
+    def lost_its_log(self) -> bool:
+        """Whether only the log is gone: what it held can still be written to the file."""
+        return self._known.get(self._path) == _identity(self._path)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 @dataclass(frozen=True)
@@ -76,10 +87,30 @@ class Database:
     reading: Engine
     file: DatabaseFile | None = None
 
+    @property
+    def is_locked_away(self) -> bool:
+        """Whether it is a file in a folder that nobody may write."""
+        return self.file is not None and not os.access(Path(self.location).absolute().parent, os.W_OK)
+
     def check_present(self) -> None:
-        """Raise Unavailable where the database was removed while it was in use."""
-        if self.file is not None:
+        """Raise Unavailable where the database was removed while it was in use; save what can still be saved."""
+        if self.file is None:
+            return
+        try:
             self.file.check()
+        except Unavailable:
+            if self.file.lost_its_log:
+                self._empty_log()
+            raise
+
+    def _empty_log(self) -> None:
+        """Write what the log holds to the file: it has no name any more, and would be gone with this process."""
+        with suppress(SQLAlchemyError, sqlite3.Error):
+            connection = self.writing.raw_connection()
+            try:
+                connection.driver_connection.execute("PRAGMA wal_checkpoint(FULL)")  # type: ignore[union-attr]
+            finally:
+                connection.close()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -119,6 +150,28 @@ def connect(where: str | Path, patience: float = PATIENCE) -> Database:
         ) from error
     except NoSuchModuleError as error:
         raise InputError(f"`{url.drivername}` is not a database that SQLAlchemy knows; try `postgresql://…`") from error
+
+
+def copy_to_show(folder: Path, target: Path) -> Path:
+    """Copy the records of a folder that may be read-only to one that is not; one that has none gets none.
+
+    SQLite itself copies what is being written meanwhile, where it may; else the files are copied as they are.
+    """
+    source = folder / FILE
+    if source.is_file():
+        copy = target / FILE
+        try:
+            with (
+                closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as before,
+                closing(sqlite3.connect(copy)) as after,
+            ):
+                before.backup(after)
+        except sqlite3.Error:
+            copy.unlink(missing_ok=True)
+            for path in (source, source.with_name(FILE + "-wal")):
+                if path.is_file():
+                    shutil.copyfile(path, target / path.name)
+    return target
 
 
 def reason(error: SQLAlchemyError) -> str:

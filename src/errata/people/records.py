@@ -10,13 +10,14 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from ..core import InputError
-from . import agreement, answers, curation, exchange, schema
+from . import agreement, answers, curation, exchange, journal, schema
 from .agreement import Agreement, Disagreement, Majority
 from .answers import QueueProgress
 from .curation import DrawnSlice, TestedHypothesis
 from .database import PATIENCE, Database, connect, reason
 from .entries import AcceptedSlice, Annotation, Decision, Drawing, Edit, Entry, Hypothesis, Standing, Task, check_choice
 from .exchange import Check, ImportCounts
+from .journal import JournalLine
 from .writer import Writer
 
 
@@ -196,6 +197,11 @@ class Records:
 
     # Files
 
+    def journal(self, person: str | None = None) -> tuple[JournalLine, ...]:
+        """All that people did, oldest first: who, when, what; of one person, where they are named."""
+        with self._database.read() as connection:
+            return journal.read(connection, person)
+
     def export_json(self, target: str | Path | IO[str]) -> None:
         """Write everything as JSON, to an open file or to a path that does not exist yet."""
         with self._database.read() as connection:
@@ -222,6 +228,7 @@ def _open(database: Database, fingerprint: str, slices: Mapping[str, str]) -> No
     try:
         with database.writing.begin() as connection:
             schema.prepare(connection, database.location)
+            schema.forbid_changes(connection)
             known = schema.read_fact(connection, "fingerprint")
             if known is None:
                 schema.write_fact(connection, "fingerprint", fingerprint)
@@ -235,4 +242,5 @@ def _open(database: Database, fingerprint: str, slices: Mapping[str, str]) -> No
         if database.file is not None:
             database.file.remember()
     except SQLAlchemyError as error:
-        raise InputError(f"`{database.location}` cannot be opened as records ({reason(error)})") from error
+        cure = "; to look without saving, `errata serve --read-only`" if database.is_locked_away else ""
+        raise InputError(f"`{database.location}` cannot be opened as records ({reason(error)}){cure}") from error

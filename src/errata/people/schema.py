@@ -151,6 +151,24 @@ def prepare(connection: Connection, location: str) -> None:
         connection.execute(update(about).where(about.c.name == "version").values(value=str(VERSION)))
 
 
+LOGS = (annotation_log, decisions, edits, drawn, hypotheses)
+
+
+def forbid_changes(connection: Connection) -> None:
+    """Make SQLite itself refuse to change or delete a line of a log, whoever asks. Idempotent."""
+    if connection.dialect.name != "sqlite":
+        return
+    known = set(connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'trigger'").scalars())
+    for table in LOGS:
+        for event in ("UPDATE", "DELETE"):
+            name = f"errata_{table.name}_no_{event.lower()}"
+            if name not in known:
+                connection.exec_driver_sql(
+                    f"CREATE TRIGGER {name} BEFORE {event} ON {table.name} "
+                    "BEGIN SELECT RAISE(ABORT, 'a line of a log never changes'); END"
+                )
+
+
 def _version(connection: Connection, location: str) -> int | None:
     if not inspect(connection).has_table(about.name):
         return None

@@ -58,6 +58,10 @@ class Backend(Protocol):
         """Limits and choices of the questionnaire; None where there is none."""
         ...
 
+    def journal(self, person: str | None) -> Sequence[Mapping[str, Any]]:
+        """All that people did, or one of them, oldest first: `at`, `person`, `action`, `about`, `detail`."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class NoBackend:
@@ -96,6 +100,10 @@ class NoBackend:
     def questionnaire(self) -> Mapping[str, Any] | None:
         """There is no questionnaire."""
         return None
+
+    def journal(self, person: str | None) -> Sequence[Mapping[str, Any]]:
+        """Nobody did anything."""
+        return ()
 
 
 @dataclass(frozen=True, eq=False)

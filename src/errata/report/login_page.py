@@ -14,12 +14,13 @@ from .static_files import STYLES, file_text
 OWN = ".login { display: grid; gap: var(--s-2); max-width: 30rem; margin-top: var(--s-5); }"
 
 
-def page(action: str, next: str, wrong: bool) -> str:
-    """The form that asks for the token.
+def page(action: str, next: str, problem: str, people: bool) -> str:
+    """The form that asks for a token.
 
-    action: where the form goes. next: the page that was requested. wrong: another token was sent before.
+    action: where the form goes. next: the page that was requested. problem: "wrong" after a wrong token, "many" after
+    too many. people: everybody has a token of their own.
     """
-    values = {"style": Markup(_style()), "action": action, "next": next, "wrong": wrong}
+    values = {"style": Markup(_style()), "action": action, "next": next, "problem": problem, "people": people}
     return templates().get_template("login.html").render(values)
 
 

@@ -10,7 +10,7 @@ from importlib.metadata import entry_points
 
 from ..core.extensions import load_extensions
 from .contract import Page, Part
-from .pages import annotate, compare, curate, hypothesis, overview, problem, row, slice
+from .pages import annotate, compare, curate, hypothesis, log, overview, problem, row, slice
 from .parts import map, metrics, path, profile, rows, rule, sizes, training_rows, words
 
 PAGES: dict[str, Page] = {  # the order of the navigation bar
@@ -23,6 +23,7 @@ PAGES: dict[str, Page] = {  # the order of the navigation bar
         hypothesis.PAGE,
         annotate.PAGE,
         curate.PAGE,
+        log.PAGE,
         problem.PAGE,
     )
 }

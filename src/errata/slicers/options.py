@@ -44,7 +44,7 @@ class Interval:
     def allows(self, value: float, values: Mapping[str, Any]) -> bool:
         """Whether a number lies within; `values` are those of all options."""
         low = values[self.low] if isinstance(self.low, str) else self.low
-        if not math.isfinite(value):
+        if not isinstance(value, int) and not math.isfinite(value):  # a whole number may be too large to ask
             return False
         if value < low or (value == low and self.excluded in ("low", "both")):
             return False
