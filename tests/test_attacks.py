@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -168,6 +170,46 @@ def test_an_archive_that_nobody_can_open_is_refused(name: str, tmp_path: Path) -
             place = data.find(sign, place + 4)
     (tmp_path / "x.npz").write_bytes(data)
     assert "damaged" in refused(tmp_path)
+
+
+CLASSES = {
+    "below 0": np.where(np.arange(N) == 7, -1, 1),
+    "-1 and 1": np.where(np.arange(N) % 2, -1, 1),
+    "two thousand million": np.where(np.arange(N) == 7, 2_000_000_000, 1),
+    "the largest": np.full(N, 2**64 - 1, dtype=np.uint64),
+    "the smallest": np.full(N, -(2**63)),
+    "1e30": np.where(np.arange(N) == 7, 1e30, 1.0),
+}
+
+
+@pytest.mark.parametrize("place", ["labels", "predictions"])
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_class_that_is_none_is_refused_without_probabilities(name: str, place: str, tmp_path: Path) -> None:
+    """Tables with a line for each class would have no room."""
+    arrays = {key: good()[key] for key in ("embedding", "labels", "predictions")}
+    np.savez(tmp_path / "x.npz", **{**arrays, place: CLASSES[name]})
+    sentence = refused(tmp_path)
+    assert "numbered from 0" in sentence
+    assert "--task regression" in sentence
+    assert str(int(CLASSES[name][7])) in sentence
+
+
+def test_very_many_classes_take_no_longer(tmp_path: Path) -> None:
+    arrays = {key: good()[key] for key in ("embedding", "labels", "predictions")}
+    arrays["labels"][7] = 999_999
+    np.savez(tmp_path / "x.npz", **arrays)
+    words = ["audit", "x.npz", "-o", "out", "--no-self-test", "--no-map", "--method", "gmm"]
+    start = time.process_time()
+    assert run(*words, folder=tmp_path).code == 0
+    assert time.process_time() - start < 20
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".csv", ".parquet", ".jsonl", ".json", ".safetensors"])
+def test_a_pipe_is_no_file(suffix: str, tmp_path: Path) -> None:
+    """It would be waited for."""
+    os.mkfifo(tmp_path / f"x{suffix}")
+    code, _, err = run("audit", f"x{suffix}", "-o", "out", folder=tmp_path)
+    assert (code, err.count("\n")) == (2, 1)
 
 
 def test_a_name_that_cannot_be_saved_is_refused(tmp_path: Path) -> None:

@@ -155,6 +155,9 @@ class Evaluation:
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "task", _task(self))
+        if self.task == "classification":
+            validate.class_numbers("labels", self.labels)
+            validate.class_numbers("predictions", self.predictions)
 
     def __len__(self) -> int:
         return len(self.row_ids)

@@ -18,6 +18,7 @@ SUM_TOLERANCE = 1e-3  # float16 softmax outputs miss 1 by up to about this much
 LARGEST = 1e38  # nearly the largest of single precision; fourth powers of larger numbers are infinite
 DATE_UNITS = ("D", "s", "ms", "us", "ns")
 FLOOR = 1e-12  # a probability of zero for the true class costs 27.6 nats, not infinity
+MOST_CLASSES = 1_000_000
 
 
 def as_array(name: str, value: Any) -> Array:
@@ -258,6 +259,20 @@ def classes_in_range(name: str, labels: Array, k: int) -> None:
         raise InputError(
             f"`{name}` must name a class from 0 to {k - 1} (`probs` has {k} columns); "
             f"got {int(labels[row])} at row {row}; number the classes from 0 or add the missing columns"
+        )
+
+
+def class_numbers(name: str, values: Array | None) -> None:
+    """Classes that are numbered from 0, and not so high that a table with a line for each could not be held."""
+    if values is None or values.ndim != 1:
+        return
+    bad = (values < 0) | (values >= MOST_CLASSES)
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise InputError(
+            f"`{name}` must be classes numbered from 0, below {MOST_CLASSES:,}; got {int(values[row])} at row {row}; "
+            "number them from 0 or give their names; numbers that a model predicts are `--task regression` "
+            '(task="regression")'
         )
 
 

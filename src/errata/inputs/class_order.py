@@ -12,6 +12,7 @@ SURE = 3.0  # standard errors above chance that accuracy must reach in another o
 FEWEST = 20  # rows, below which nothing is said
 EXPLAINS = 0.1  # more accuracy than any order gives to a model that is wrong in all ways alike
 MOST_NAMES = 12  # classes of which all names are written
+MOST_CLASSES = 5000  # a table of all pairs of more is large, and nobody orders so many by hand
 
 
 class InputWarning(UserWarning):
@@ -40,6 +41,8 @@ def other_order(evaluation: Evaluation) -> str | None:
     if evaluation.task != "classification" or labels is None or predictions is None or len(labels) < FEWEST:
         return None
     k = evaluation.class_count
+    if k > MOST_CLASSES:
+        return None
     half = np.empty(len(labels), dtype=bool)
     half[np.argsort(evaluation.row_ids, kind="stable")] = np.arange(len(labels)) % 2 == 0  # row order never matters
     first = _confusion(labels[half], predictions[half], k)
