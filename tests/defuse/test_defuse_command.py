@@ -14,6 +14,7 @@ pytest.importorskip("torch", reason="torch is not installed: nothing is generate
 
 from errata.cli import app as cli
 from support import digits
+from support.command import run
 
 MINE = """
 from torch import nn
@@ -140,3 +141,37 @@ def test_it_stops_to_be_labelled_and_all_none_of_the_above_is_an_answer(
     assert code == 0, error
     assert (place / "third" / "vae.safetensors").read_bytes() == (place / "run" / "vae.safetensors").read_bytes()
     assert json.loads((place / "third" / "mistakes.json").read_text())["facts"]["pictures"] == 600
+
+
+def test_a_module_that_ends_the_program_is_an_error(tmp_path: Path) -> None:
+    """It was a silent success: `sys.exit(0)` in it."""
+    (tmp_path / "leaves_at_once.py").write_text("import sys\nsys.exit(0)\n")
+    (tmp_path / "leaves_later.py").write_text("import sys\ndef make():\n    sys.exit(0)\n")
+    images = np.random.default_rng(0).integers(0, 255, (30, 8, 8), dtype=np.uint8)
+    np.savez(tmp_path / "x.npz", images=images, labels=np.arange(30) % 2)
+    for module in ("leaves_at_once", "leaves_later"):
+        code, _, err = run("defuse", "x.npz", "--model", f"{module}:make", "-o", "run", folder=tmp_path)
+        assert (code, "SystemExit: 0" in err) == (2, True), err
+        assert not (tmp_path / "run").exists()
+
+
+def test_a_file_beside_never_takes_the_place_of_an_installed_package(tmp_path: Path) -> None:
+    (tmp_path / "narwhals.py").write_text("raise RuntimeError('the file in this folder ran')\n")
+    np.savez(tmp_path / "x.npz", images=np.zeros((30, 8, 8), dtype=np.uint8), labels=np.arange(30) % 2)
+    before = sys.modules.pop("narwhals", None)
+    try:
+        code, _, err = run("defuse", "x.npz", "--model", "narwhals:nothing", "-o", "run", folder=tmp_path)
+    finally:
+        if before is not None:
+            sys.modules["narwhals"] = before
+    assert (code, "has no attribute 'nothing'" in err) == (2, True), err
+
+
+def test_a_single_image_leaves_nothing(tmp_path: Path) -> None:
+    text = "from torch import nn\ndef make():\n    last = nn.Linear(64, 2)\n    last.bias.data[0] = 99\n"
+    (tmp_path / "tiny_net.py").write_text(text + "    return nn.Sequential(nn.Flatten(), last)\n")
+    np.savez(tmp_path / "x.npz", images=np.zeros((1, 8, 8), dtype=np.uint8), labels=np.zeros(1, int))
+    before = sorted(tmp_path.iterdir())
+    code, _, err = run("defuse", "x.npz", "--model", "tiny_net:make", "-o", "run", folder=tmp_path)
+    assert (code, "needs 2 images" in err) == (2, True), err
+    assert [path for path in sorted(tmp_path.iterdir()) if path.name != "__pycache__"] == before

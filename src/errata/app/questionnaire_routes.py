@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fastapi import FastAPI, HTTPException
+from fastapi import FastAPI
 
 from ..core import InputError
 from ..people.entries import Annotation
 from ..report import View
+from ..report.contract import PageNotFound
 from ..report.pages.questionnaire import TASK, question_items
 from .served_audit import ServedAudit
 
@@ -38,10 +39,10 @@ class Questionnaire:
 def check_annotation(served: ServedAudit, view: View, annotation: Annotation) -> Annotation:
     """An annotation about something that the page shows, as it is saved."""
     if served.questionnaire is None:
-        raise HTTPException(422, "This server has no questionnaire.")
+        raise InputError("This server has no questionnaire.")
     items = [item["about"] for item in question_items(view, annotation.queue)]
     if annotation.item not in items:
-        raise HTTPException(404, f"The questionnaire has no question about {annotation.item!r}.")
+        raise PageNotFound(f"The questionnaire has no question about {annotation.item!r}.")
     return served.questionnaire.checked(annotation)
 
 

@@ -10,9 +10,10 @@ from fastapi import Body, FastAPI, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, Response
 from starlette.concurrency import run_in_threadpool
 
-from ..core import Array, Audit
+from ..core import Array, Audit, InputError
 from ..hypothesis.testing import Search
 from ..people.entries import Annotation, Decision, Drawing, Edit
+from ..people.exchange import Check
 from ..people.records import Records
 from ..report import Page, View
 from ..report.pages.annotate import class_names, queue_items
@@ -195,5 +196,12 @@ def _check_annotation(served: ServedAudit, view: View, annotation: Annotation) -
     names = class_names(served.audit)
     answer = annotation.answer
     if annotation.task == "class" and answer is not None and answer not in names and answer not in range(len(names)):
-        raise HTTPException(422, f"Class {answer!r} does not exist.")
+        raise InputError(f"Class {answer!r} does not exist.")
     return annotation
+
+
+def answer_check(audit: Audit, records: Records, questionnaire: Questionnaire | None) -> Check:
+    """What the app asks of an answer before it saves it, for answers that come another way."""
+    served = ServedAudit(audit, records, AuditRows(audit), questionnaire=questionnaire)
+    view = served_view(audit, RecordsBackend(served, HypothesisTester(served)))
+    return lambda annotation: _check_annotation(served, view, annotation)

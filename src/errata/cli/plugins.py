@@ -27,7 +27,7 @@ def _methods_of(name: str) -> list[Any]:
     sys.path.append(here)  # after all installed packages: a file here never takes the place of one
     try:
         module = importlib.import_module(name)
-    except Exception as error:  # a user's own code may raise anything
+    except (Exception, SystemExit) as error:  # a user's own code may do anything, and even end the program
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise InputError(f"`--plugin {name}` cannot be imported ({type(error).__name__}: {reason})") from error
     finally:

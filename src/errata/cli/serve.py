@@ -44,6 +44,9 @@ class Site(Protocol):
     def open_records(self, folder: Path, database: str | None) -> Any:
         """The records of a folder (`people.records.Records`). database: its URL; None: a file in the folder."""
 
+    def answer_check(self, folder: Path, records: Any) -> Any:
+        """What is asked of an answer before it is saved, as a function: an annotation -> the same, or an error."""
+
     def open_app(
         self, folder: Path, database: str | None, others: list[Path], *, access: Any
     ) -> AbstractContextManager[Any]:
@@ -76,6 +79,13 @@ class AuditSite:
         from ..workflow import load
 
         return records_of_audit(load(folder), folder, database)
+
+    def answer_check(self, folder: Path, records: Any) -> Any:
+        """An answer is about a row and a class of the audit, or about a question that its questionnaire has."""
+        from ..app.server import answer_check
+        from ..workflow import load
+
+        return answer_check(load(folder), records, questionnaire())
 
     @contextmanager
     def open_app(self, folder: Path, database: str | None, others: list[Path], *, access: Any) -> Iterator[Any]:
@@ -259,7 +269,7 @@ def import_annotations(
 ) -> None:
     """Add the answers that a page downloaded; a second time adds nothing."""
     with _open_records(folder, database) as records:
-        added = records.import_annotations(source, check=questionnaire().checked)
+        added = records.import_annotations(source, check=_site_of(folder).answer_check(folder, records))
     echo(f"{added.new:,} answers added")
 
 

@@ -155,10 +155,9 @@ def _imported_network(name: str) -> Any:
     if not isinstance(model, nn.Module):
         try:
             model = model()
-        except Exception as error:  # another's code may raise anything
-            words = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        except (Exception, SystemExit) as error:  # another's code may do anything, and even end the program
             raise InputError(
-                f"`{name}` must make the classifier, called without arguments; it fails ({words})"
+                f"`{name}` must make the classifier, called without arguments; it fails ({_in_words(error)})"
             ) from error
     if not isinstance(model, nn.Module):
         raise InputError(f"`{name}` must make the classifier, a torch.nn.Module; got {type(model).__name__}")
@@ -199,16 +198,21 @@ def _imported(name: str) -> Any:
     module, colon, function = name.partition(":")
     if not colon or not module or not function:
         raise InputError(f"`{name}` must be {FUNCTION}, such as `mine:classifier`")
-    sys.path.insert(0, str(Path.cwd()))
+    here = str(Path.cwd())
+    sys.path.append(here)  # after all installed packages: a file here never takes the place of one
     try:
         value = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError) as error:
-        raise InputError(f"cannot import `{name}` ({error})") from error
+    except (Exception, SystemExit) as error:  # another's code may do anything, and even end the program
+        raise InputError(f"cannot import `{name}` ({_in_words(error)})") from error
     finally:
-        sys.path.pop(0)
+        sys.path.remove(here)
     if not callable(value):  # an oracle is only called after hours
         raise InputError(f"`{name}` must be a function; got {type(value).__name__}")
     return value
+
+
+def _in_words(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".partition("\n")[0]
 
 
 def _further_rows(path: Path | None, names: tuple[str, ...] | None) -> Any:

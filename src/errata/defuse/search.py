@@ -24,6 +24,7 @@ from .stages import RunFolder, is_run
 from .vae import (
     Architecture,
     Vae,
+    check_training,
     decode_codes,
     encode_images,
     fit_vae,
@@ -91,6 +92,8 @@ def start(
             _check_like_train(name, sets[name], images, len(names))
     if settings.split not in sets:
         raise InputError(f"`split` is `{settings.split}`, and there are no such images; give `{settings.split}`")
+    if vae is None:
+        check_training(len(images), settings.epochs, settings.batch, settings.beta, settings.anneal)
     shape = _vae_architecture(images.shape[1:], architecture, vae, settings.latent)
     settings = replace(settings, latent=shape.latent)
     borrowed = None if vae is None else state_fingerprint(vae)

@@ -13,7 +13,9 @@ from ..app.access import Access
 from ..app.base_app import new_app
 from ..app.guard import Guard
 from ..app.served_audit import parse_entry
+from ..core import InputError
 from ..people.entries import Annotation
+from ..people.exchange import Check
 from ..people.records import Records
 from ..report.sheets import png
 from . import pages
@@ -166,6 +168,19 @@ def _check_answer(view: RunView, answer: Annotation) -> None:
     elif answer.task == "region" and answer.item == WHOLE:
         label = answer.answer["label"]
     else:
-        raise HTTPException(422, f"Nothing is asked about {answer.item!r} of a region.")
+        raise InputError(f"Nothing is asked about {answer.item!r} of a region.")
     if label is not None and label not in view.class_names and label not in range(len(view.class_names)):
-        raise HTTPException(422, f"There is no class {label!r}.")
+        raise InputError(f"There is no class {label!r}.")
+
+
+def answer_check(folder: str | Path, records: Records) -> Check:
+    """What the app asks of an answer before it saves it, for answers that come another way."""
+    view = LiveRun(folder, records).stored()
+
+    def check(answer: Annotation) -> Annotation:
+        if answer.queue not in view.names:
+            raise InputError(f"There is no region {answer.queue!r}.")
+        _check_answer(view, answer)
+        return answer
+
+    return check

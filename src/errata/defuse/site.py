@@ -23,6 +23,12 @@ class RunSite:
 
         return open_records(folder, database)
 
+    def answer_check(self, folder: Path, records: Any) -> Any:
+        """What is asked of an answer before it is saved."""
+        from .server import answer_check
+
+        return answer_check(folder, records)
+
     @contextmanager
     def open_app(self, folder: Path, database: str | None, others: list[Path], *, access: Any) -> Iterator[Any]:
         """The app of the run, until its records are closed. others: not used, since runs are not compared."""

@@ -212,7 +212,7 @@ def fit_vae(
     images: (n, h, w, c) bytes. beta: the weight of KL. anneal: steps until it counts in full; 0 for the first one on.
     """
     images = validate_images(images)
-    _check_training(len(images), epochs, batch, beta, anneal)
+    check_training(len(images), epochs, batch, beta, anneal)
     history: list[VaeEpoch] = []
     with on_device(vae, device) as where:
         loss = _VaeLoss(vae, torch.from_numpy(np.ascontiguousarray(images)).to(where), beta, anneal, seed)
@@ -260,7 +260,8 @@ class _VaeLoss:
         return reconstruction, kl
 
 
-def _check_training(n: int, epochs: int, batch: int, beta: float, anneal: int) -> None:
+def check_training(n: int, epochs: int, batch: int, beta: float, anneal: int) -> None:
+    """Raise where n images cannot train a VAE by these settings."""
     if n < 2 or epochs < 1 or batch < 2:
         raise InputError(f"a VAE needs 2 images, 1 epoch and batches of 2; got {n}, {epochs}, {batch}")
     if not (math.isfinite(beta) and beta >= 0) or anneal < 0:

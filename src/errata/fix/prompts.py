@@ -60,10 +60,19 @@ def plan_prompts(
     >>> [(prompt.text, prompt.label, prompt.count) for prompt in errata.plan_prompts(audit, count=5).prompts]
     [('a red cat', 1, 5)]
     """
+    check_options(count, captions, side)  # also where nothing is to be drawn
     targets = target_slices(audit, slices)
     if not targets:
         return Plan("prompts", no_targets(audit))
     return make_prompts(targets, count, captions=captions, side=side)
+
+
+def check_options(count: int, captions: int, side: str) -> None:
+    """Raise for counts that are none, and for an unknown side."""
+    if count < 1 or captions < 1:
+        raise InputError(f"`count` and `captions` must be at least 1; got {count} and {captions}")
+    if side not in SIDES:
+        raise unknown("side", side, SIDES)
 
 
 def make_prompts(slices: Sequence[Slice], count: int = 100, *, captions: int = 1, side: Side = "hard") -> Plan:
@@ -80,10 +89,7 @@ def make_prompts(slices: Sequence[Slice], count: int = 100, *, captions: int = 1
     side : {"hard", "easy", "reference"}
         Which captions; "reference" is the caption of the class alone.
     """
-    if count < 1 or captions < 1:
-        raise InputError(f"`count` and `captions` must be at least 1; got {count} and {captions}")
-    if side not in SIDES:
-        raise unknown("side", side, SIDES)
+    check_options(count, captions, side)
     wanted = [prompt for slice_ in slices for prompt in _prompts_of(slice_, count, captions, side)]
     if not wanted:
         raise InputError("no slice has captions to generate images from; audit with `texts` and method `directions`")

@@ -66,6 +66,7 @@ def plan_selection(
     >>> bool(pool.representations["x"][plan.rows_of(pool), 0].min() > 0.5)
     True
     """
+    check_count(per_class)  # also where nothing is to be selected
     if by == "confidence":
         return select(pool, by_confidence(pool), per_class, facts={"by": by})
     if by == "random":
@@ -80,6 +81,12 @@ def plan_selection(
     depth = np.max([weights[slice_.id] / slice_.threshold for slice_ in targets], axis=0)
     ids = tuple(slice_.id for slice_ in targets)
     return select(pool, depth, per_class, least=0.0, slices=ids, facts={"by": by})
+
+
+def check_count(per_class: int) -> None:
+    """Raise for what is no number of rows."""
+    if per_class < 1:
+        raise InputError(f"`per_class` must be at least 1; got {per_class}")
 
 
 def select(
@@ -110,8 +117,7 @@ def select(
     facts : mapping, optional
         Further facts that the plan records.
     """
-    if per_class < 1:
-        raise InputError(f"`per_class` must be at least 1; got {per_class}")
+    check_count(per_class)
     classes = pool.labels
     if classes is None:
         classes = pool.predictions

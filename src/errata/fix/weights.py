@@ -49,6 +49,7 @@ def plan_weights(audit: Audit, train: Evaluation, factor: float = 2.0, *, slices
     >>> sorted(set(plan.weights_of(train).tolist()))
     [1.0, 4.0]
     """
+    check_factor(factor)  # also where nothing is to be weighted
     targets = target_slices(audit, slices)
     if not targets:
         return Plan("weights", no_targets(audit))
@@ -58,6 +59,12 @@ def plan_weights(audit: Audit, train: Evaluation, factor: float = 2.0, *, slices
     ids = tuple(slice_.id for slice_ in targets)
     why = f"{int(flagged.sum()):,} of {len(train):,} rows lie in {', '.join(ids)} and count {factor:g} times"
     return upweight(train, flagged, factor, slices=ids, why=why)
+
+
+def check_factor(factor: float) -> None:
+    """Raise for what is no weight."""
+    if not (np.isfinite(factor) and factor > 0):
+        raise InputError(f"`factor` must be a positive number; got {factor}")
 
 
 def upweight(
@@ -78,8 +85,7 @@ def upweight(
     why : str
         The plan's sentence. Default: how many rows count how often.
     """
-    if not (np.isfinite(factor) and factor > 0):
-        raise InputError(f"`factor` must be a positive number; got {factor}")
+    check_factor(factor)
     if flagged.shape != (len(rows),):
         raise InputError(f"`flagged` must have one value for each of {len(rows)} rows; got shape {flagged.shape}")
     ids = rows.row_ids[flagged]

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from sqlalchemy import Boolean, Column, Connection, Double, Integer, Table, select
 
 from .. import store
-from ..core import InputError
+from ..core import ErrataError, InputError
 from ..core.errors import unknown
 from . import answers, curation
 from .entries import Annotation, Entry, as_json, iso
@@ -153,7 +153,7 @@ def _parsed(source: str | Path | IO[str]) -> Mapping[str, Any]:
         facts = json.loads(text)
     except OSError as error:
         raise InputError(f"`{source}` cannot be read ({error.strerror})") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"the answers cannot be read: the file is not JSON ({error})") from error
     if not isinstance(facts, dict):
         raise InputError(f"the answers must be a JSON object; got {type(facts).__name__}")
@@ -174,7 +174,7 @@ def _annotation(number: int, line: Any, check: Check | None) -> tuple[Annotation
         if check is not None:
             annotation = check(annotation)
         return annotation, _time(line["at"])
-    except InputError as error:
+    except ErrataError as error:
         raise InputError(f"answer {number} of the file: {error}; nothing was imported") from error
 
 

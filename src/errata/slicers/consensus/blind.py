@@ -124,7 +124,7 @@ def _agreement(P: Array, rows: Array, seed: int) -> Array:
             total += 2 * shares @ shares.T
             weight += 2
     for axes in LOCAL_AXES:
-        shares = _by_bic(_leading(inside, axes), seed + axes).astype(np.float64)
+        shares = _by_bic(_leading(inside, axes), (seed + axes) % 2**32).astype(np.float64)
         total += shares @ shares.T
         weight += 1
     together: Array = (total + total.T) / (2 * weight)
