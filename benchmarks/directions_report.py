@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import pearsonr
+from scipy.stats import pearsonr, spearmanr
 
 from bridge import said, table
 from trained import over_runs
 
 TOP = (25, 50, 100)
+FEWEST = 20  # networks for a correlation over them
 Facts = dict[str, Any]
 KINDS: dict[str, Callable[[Facts], bool]] = {
     "all": lambda fact: True,
@@ -80,6 +81,16 @@ def strengths(worlds: Sequence[Facts]) -> None:
         whole = pearsonr(*np.transpose(pairs))
         print(f"\n{space}: Pearson of strength and the cut subclass's share of errors {whole.statistic:.2f} ", end="")
         print(f"(p = {whole.pvalue:.2g}, n = {len(pairs)})", f"within networks {over_runs(within)}" if within else "")
+        for number in range(len(worlds[0]["classes"])):
+            mine = [world["classes"][number] for world in worlds]
+            rows = [(f["strength"][space], 1 - f["error_cut"]) for f in mine if f["strength"][space] is not None]
+            if len(rows) >= FEWEST:
+                rank = spearmanr(*np.transpose(rows))
+                print(
+                    f"class {number}: Spearman of strength and the cut subclass's accuracy {rank.statistic:.2f} ",
+                    end="",
+                )
+                print(f"(p = {rank.pvalue:.2g}, n = {len(rows)})")
 
 
 def selections(worlds: Sequence[Facts]) -> None:
