@@ -1,6 +1,6 @@
 """E-steps of a diagonal Gaussian mixture and steps of k-means on one GPU: 1,000,000 x 128, 1,024 components.
 
-    python benchmarks/gpu_mixtures.py [--rows 1000000] [--components 1024] [--device cuda]
+    SCIPY_ARRAY_API=1 python benchmarks/gpu_mixtures.py [--rows 1000000] [--components 1024] [--device cuda]
 
 Flash-GMM prints 152 ms an E-step on an A100. Floors: multiplications over what a large product reaches in the same
 precision here, and the bytes of X over a copy's bandwidth. scikit-learn's mixture runs beside it through the array API

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..tensors.rows import TensorWork
 
 TOLERANCE = 1e-3  # gain in mean log-likelihood below which a fit ends
+BLOCK_BYTES = 1 << 18  # rows of which a cache holds the offsets from one mean beside the densities of all
 LEAST_MASS = 10 * np.finfo(float).eps
 LOG_TWO_PI = float(np.log(2 * np.pi))
 
@@ -133,7 +134,7 @@ def part_sums(Z: Array, mixture: Gaussians) -> Totals:
     """What some rows add: (g,) shares, (g, r) and (g, r[, r]) moments about the origins, and log-likelihoods."""
     of_block = _full_sums if mixture.factors.ndim == 3 else _diagonal_sums
     totals: Totals = (0.0, 0.0, 0.0, 0.0)
-    for _, block in blocks(Z):
+    for _, block in blocks(Z, BLOCK_BYTES):
         more = of_block(block.astype(np.float64, copy=False), mixture)
         totals = tuple(a + b for a, b in zip(totals, more, strict=True))
     return totals

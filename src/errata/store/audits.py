@@ -30,6 +30,7 @@ from ..core import (
 )
 from ..core import tensor_files as arrays
 from ..core.audit import SCHEMA, Mistake
+from ..core.scratch import empty_array
 from . import checksums, evaluations
 from .atomic import atomic_file, atomic_folder, check_output
 
@@ -205,14 +206,15 @@ def _load(
     restore_explanation: RestoreExplanation,
     read: evaluations.ReadFile | None,
 ) -> Audit:
-    table = pq.read_table(folder / "memberships.parquet")
+    table = pq.ParquetFile(folder / "memberships.parquet")
     evaluation = evaluations.load(folder / "evaluation", read)
-    if len(table) != len(evaluation):
-        raise ValueError(f"memberships.parquet has {len(table):,} rows where the evaluation has {len(evaluation):,}")
+    n = table.metadata.num_rows
+    if n != len(evaluation):
+        raise ValueError(f"memberships.parquet has {n:,} rows where the evaluation has {len(evaluation):,}")
     return Audit(
         slices=tuple(_slice(item, _weights(table, item["id"]), restore_explanation) for item in facts["slices"]),
         evaluation=evaluation,
-        discover=pc.equal(table.column("split"), "discover").to_numpy(),
+        discover=_read_column(table, "split", bool, lambda column: pc.equal(column, "discover")),
         overall=_overall(facts),
         settings=facts["settings"],
         silence=facts["silence"],
@@ -226,12 +228,26 @@ def _load(
     )
 
 
-def _weights(table: pa.Table, name: str) -> Array:
+def _weights(table: pq.ParquetFile, name: str) -> Array:
     """(n,) the weights of a slice: none is missing, all lie in [0, 1]."""
-    weights: Array = table.column(name).to_numpy()
-    if weights.dtype.kind != "f" or not ((weights >= 0) & (weights <= 1)).all():
-        raise ValueError(f"the weights of {name} in memberships.parquet are not all numbers from 0 to 1")
-    return weights
+
+    def checked(column: pa.Array) -> pa.Array:
+        weights = column.to_numpy(zero_copy_only=False)
+        if weights.dtype.kind != "f" or not ((weights >= 0) & (weights <= 1)).all():
+            raise ValueError(f"the weights of {name} in memberships.parquet are not all numbers from 0 to 1")
+        return column
+
+    return _read_column(table, name, np.float64, checked)
+
+
+def _read_column(table: pq.ParquetFile, name: str, dtype: Any, convert: Callable[[pa.Array], pa.Array]) -> Array:
+    """(n,) a column, read a batch at a time: of many rows it lies in a file of its own."""
+    filled = empty_array((table.metadata.num_rows,), dtype)
+    start = 0
+    for batch in table.iter_batches(columns=[name]):
+        filled[start : start + len(batch)] = convert(batch.column(0)).to_numpy(zero_copy_only=False)
+        start += len(batch)
+    return filled
 
 
 def read_facts(folder: Path) -> dict[str, Any]:

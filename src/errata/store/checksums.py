@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,4 +57,6 @@ def _fact(path: Path) -> dict[str, Any]:
     size = path.stat().st_size
     if size > LARGEST:
         return {"bytes": size}
-    return {"bytes": size, "blake2b": hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()}
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, partial(hashlib.blake2b, digest_size=16))
+    return {"bytes": size, "blake2b": digest.hexdigest()}

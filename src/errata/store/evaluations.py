@@ -111,12 +111,13 @@ def _save_images(path: Path, media: Media, rows_a_group: int = 1000) -> None:
 def load(folder: Path, read: ReadFile | None = None) -> Evaluation:
     """The evaluation of a saved audit; representations are memory maps. `read` reads a file that it refers to."""
     facts = json.loads((folder / "evaluation.json").read_text())
-    table = pq.read_table(folder / "rows.parquet")
+    path = folder / "rows.parquet"
     if facts["reference"]:
         referenced = _referenced(facts["reference"], read)
-        if "group" in table.column_names:  # what an audit found to belong together is not in the file
-            return referenced.with_groups(_numpy(table.column("group")))
+        if "group" in pq.read_schema(path).names:  # what an audit found to belong together is not in the file
+            return referenced.with_groups(_numpy(pq.read_table(path, columns=["group"]).column("group")))
         return referenced
+    table = pq.read_table(path)
     columns = {name: _numpy(table.column(name)) for name in table.column_names if name != "text"}
     metadata = {n.partition(":")[2]: values for n, values in columns.items() if n.startswith("metadata:")}
     class_names = tuple(facts["class_names"]) if facts["class_names"] else None
