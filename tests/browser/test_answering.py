@@ -68,12 +68,15 @@ def test_answered_by_keys_alone(open_page: Open, home: tuple[str, Records], audi
     page.keyboard.press("d")
     page.keyboard.type("dark flat ground too")
     expect(page.locator("[data-words=description3]")).to_have_text("4 of 3: too many")
+    page.keyboard.press("Enter")  # of the first field: on to the next, and nothing is saved
+    expect(page.locator("#q-description15")).to_be_focused()
     with page.expect_response("**/api/annotations"):
         page.keyboard.press("Enter")
     expect(page.locator(".bad")).to_contain_text("`description3` may have 3 words; got 4")
     expect(page.locator("#q-description3")).to_have_value("dark flat ground too")
     assert records.log() == ()
     page.watch.expected.append("422")
+    page.locator("#q-description3").focus()
     page.keyboard.press("Control+a")
     page.keyboard.type("dark ground")
     page.keyboard.press("Tab")

@@ -121,10 +121,13 @@ def test_a_row_is_put_out_by_a_key_and_stays_out(open_page: Open, home: tuple[st
         page.keyboard.press("x")
     assert got.value.ok
     expect(page.locator("[data-moved='s1']")).to_have_text(
-        "You put 1 row out. The numbers above are those of the unchanged slice until you refit."
+        "You put 1 row out. The numbers above follow when the page is loaded again."
     )
     page.reload()
-    expect(page.locator("[data-moved='s1']")).to_contain_text("You put 1 row out.")
+    expect(page.locator("[data-moved='s1']")).to_contain_text("You put 1 row out. The numbers above are those")
+    expect(page.locator(".head .made").first).to_have_text("changed by people")
+    expect(page.locator(".head")).to_contain_text("Edited by people: 0 rows put in, 1 put out.")
+    expect(page.locator(".forest")).to_contain_text("As it was found")
     expect(row).to_have_class(re.compile("out"))
     row.locator("a").focus()
     with page.expect_response("**/api/edits"):

@@ -36,9 +36,10 @@ def _line(hypothesis: Mapping[str, Any]) -> dict[str, Any]:
     interval = ""
     if hypothesis["interval"] is not None and n >= FEWEST_FOR_PERCENT:
         interval = numbers.interval(*hypothesis["interval"])
-    if verdict is None:
-        verdict_text = "Not tested again"
-    else:
+    verdict_text = "Not tested again"
+    if _is_better(hypothesis):
+        verdict_text = "Better than the rest"
+    elif verdict is not None:
         verdict_text = verdict.capitalize()
     return {
         "text": hypothesis["text"],
@@ -51,6 +52,14 @@ def _line(hypothesis: Mapping[str, Any]) -> dict[str, Any]:
         "interval": interval,
         "rest": numbers.rate_of(hypothesis["rest_errors"], hypothesis["rest_n"]),
     }
+
+
+def _is_better(hypothesis: Mapping[str, Any]) -> bool:
+    """Whether rows that match are wrong less often than the others: no weakness, and no finding that failed."""
+    interval = hypothesis["interval"]
+    if interval is None or hypothesis["n"] < FEWEST_FOR_PERCENT or not hypothesis["rest_n"]:
+        return False
+    return bool(interval[1] < hypothesis["rest_errors"] / hypothesis["rest_n"])
 
 
 def _is_lost(hypothesis: Mapping[str, Any]) -> bool:

@@ -23,8 +23,17 @@ class Bar {
 
   act(what) {
     if (what === "cancel") return this.close();
+    if (what === "rows") return this.toggleMoving();
     if (what === "accepted" || what === "rejected") return this.save({ decision: this.now.decision === what ? "undecided" : what, into: null });
     this.open(what);
+  }
+
+  // While it is pressed, a click on a row puts it out of the slice, or back, and does not open it.
+  toggleMoving() {
+    const button = this.element.querySelector('[data-do="rows"]');
+    const moving = button.getAttribute("aria-pressed") !== "true";
+    button.setAttribute("aria-pressed", String(moving));
+    this.what.textContent = moving ? "Click on rows to put them out, or back in." : "Rows open again.";
   }
 
   open(what) {

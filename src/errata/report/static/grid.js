@@ -10,12 +10,15 @@ for (const radio of document.querySelectorAll("[data-show]")) radio.addEventList
   findByData("one-sided", id).hidden = !wrongOnly;
 });
 
-function showMoved(mixed, edits) {
+// A server measures the slice as it was left whenever a page is loaded; a saved page measures nothing.
+function showMoved(mixed, edits, loaded = false) {
   const sentence = findByData("moved", mixed.dataset.mixed);
   const count = (inside) => Object.values(edits).filter((value) => value === inside).length;
   const parts = [[count(false), "out"], [count(true), "in"]].filter(([n]) => n > 0).map(([n, where]) => `${n} ${n === 1 ? "row" : "rows"} ${where}`);
   sentence.hidden = parts.length === 0;
-  sentence.textContent = `You put ${parts.join(" and ")}. The numbers above are those of the unchanged slice until you refit.`;
+  const served = document.querySelector("[data-decide]");
+  const numbers = !served ? "The numbers above are those of the unchanged slice." : loaded ? "The numbers above are those of the slice as people left it." : "The numbers above follow when the page is loaded again.";
+  sentence.textContent = `You put ${parts.join(" and ")}. ${numbers}`;
 }
 
 for (const mixed of document.querySelectorAll("[data-mixed]")) {
@@ -24,7 +27,7 @@ for (const mixed of document.querySelectorAll("[data-mixed]")) {
     if (!row.querySelector("a")) row.tabIndex = 0;
     row.classList.toggle("out", mixed.errataEdits[row.dataset.row] === false);
   }
-  showMoved(mixed, mixed.errataEdits);
+  showMoved(mixed, mixed.errataEdits, true);
 }
 
 document.addEventListener("keydown", (event) => {
@@ -32,10 +35,20 @@ document.addEventListener("keydown", (event) => {
   if (!row || !["i", "x"].includes(event.key) || event.ctrlKey || event.metaKey || event.altKey) return;
   if (!document.getElementById("single-keys").checked || document.querySelector("dialog[open]")) return;
   event.preventDefault();
+  move(row, event.key === "i");
+});
+
+document.addEventListener("click", (event) => {
+  const row = event.target.closest?.("[data-mixed] [data-row]");
+  if (!row || !document.querySelector('[data-do="rows"][aria-pressed="true"]')) return;
+  event.preventDefault();
+  move(row, row.classList.contains("out"));
+});
+
+function move(row, inside) {
   const mixed = row.closest("[data-mixed]");
-  const inside = event.key === "i";
   mixed.errataEdits[row.dataset.row] = inside;
   for (const same of mixed.querySelectorAll("[data-row]")) if (same.dataset.row === row.dataset.row) same.classList.toggle("out", !inside);
   showMoved(mixed, mixed.errataEdits);
   mixed.dispatchEvent(new CustomEvent("errata-moved", { bubbles: true, detail: { slice: mixed.dataset.mixed, row: row.dataset.row, inside } }));
-});
+}

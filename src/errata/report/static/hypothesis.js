@@ -24,6 +24,7 @@ const formatCount = (n) => n.toLocaleString("en");
 function writeSentence({ n, errors, rest_n, rest_errors, interval, looked = "" }) {
   if (n === 0) return `No held-out row matches.${looked}`;
   if (n < 20) return `${formatCount(n)} held-out ${n === 1 ? "row matches" : "rows match"}. ${errors} of ${n} are wrong; at least 20 are needed.`;
+  if (!interval) return `${formatCount(n)} held-out rows match; their error is not measured.`; // the outcome defines them
   const [low, high] = interval;
   const rest = rest_n ? `, against ${formatPercent(rest_errors, rest_n)} of the other held-out rows` : "";
   return `${formatCount(n)} held-out rows match. ${formatCount(errors)} are wrong: ${formatPercent(errors, n)} (95% interval ${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)})${rest}.`;
@@ -45,7 +46,7 @@ function makeMark(svg, kind, at) {
 function drawWhisker(svg, result) {
   svg.replaceChildren();
   svg.setAttribute("aria-label", writeSentence(result));
-  if (result.n < 20) return;
+  if (result.n < 20 || !result.interval) return;
   const top = Math.max(.6, result.interval[1]) > .6 ? 1 : .6;
   const at = (v) => `${(100 * Math.min(v / top, 1)).toFixed(2)}%`;
   for (const tick of [0, .25, .5, .75, 1]) svg.append(makeMark(svg, "grid", { x1: at(tick * top), x2: at(tick * top), y1: "0", y2: "100%" }));
@@ -120,6 +121,7 @@ function makeSliceLink(before, id, after = ".") {
 // Some of the rows that match, right and wrong as they come.
 function showMatches(form, rows) {
   const list = form.querySelector(".matches");
+  list?.classList.toggle("texts", !rows.some((row) => row.picture));
   list?.replaceChildren(...rows.map((row) => {
     const line = document.createElement("div");
     const cap = document.createElement("span");

@@ -157,6 +157,9 @@ function describe(answer) {
 function handleKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "Escape") { document.activeElement?.blur(); return; }
+  if (event.key === "Enter" && event.target.name === "description3") { // the first field: on to the next, nothing is saved half
+    event.preventDefault(); form.elements.description15.focus(); return;
+  }
   if (event.key === "Enter" && event.target.matches("input")) { event.preventDefault(); save(); return; }
   const question = event.target.closest("fieldset");
   const option = question?.querySelectorAll("input")[Number(event.key) - 1];
