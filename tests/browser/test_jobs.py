@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import errata
+from errata.app.access import Access
 from errata.cli.serve import AuditSite
 from errata.core import Audit
 from support.command import run
@@ -172,7 +173,7 @@ def place(audit: Audit, tmp_path: Path) -> Path:
 def test_from_the_first_look_to_the_report_that_is_sent(how: str, open_page: Open, place: Path) -> None:
     folder = place / "audit"
     with (
-        AuditSite().open_app(folder, None, [place / "better"], hosts=("127.0.0.1",), token=None) as app,
+        AuditSite().open_app(folder, None, [place / "better"], access=Access(("127.0.0.1",))) as app,
         ServerThread(app) as address,
     ):
         page = open_page(address)
