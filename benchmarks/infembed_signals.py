@@ -4,12 +4,15 @@
 
 UTKFace in five age groups. The paper puts its signal on all images of a label, whose opponents of that label can then
 not differ by it; here one in five goes without. A slice of the label's errors is found on untouched test images, and
-the training images *of its label* are ranked by the cosine of their influence embeddings with the slice's. Beside it:
-influence itself, and low training loss, which needs no influence. AUC: carriers before the others.
+training images *of its label* are ranked by the mean cosine of their influence embeddings with those of the slice's
+errors; so for all errors of the label, and for all its test images. Beside it: influence itself, and low training loss,
+which needs no influence. AUC: carriers before the others.
 
-Cases were fixed before any was run: three signals; the same after so many epochs that every image is learnt; a tag
-that a fifth of the other labels carry too; a tag that is hardly seen; no signal, where a random 80% count as carriers.
-Data: ERRATA_DATA, or ../shared/data beside the clone.
+How cosines are taken (sums of embeddings or of directions; all columns or those clustered) was chosen on seed 100 and
+on a linear model of a test; seeds from 10 on were not looked at then. Cases were fixed before any was run: three
+signals; the same after so many epochs that every image is learnt; a tag that a fifth of the other labels carry too; a
+tag that is hardly seen; no signal, where a random 80% count as carriers. Data: ERRATA_DATA, or ../shared/data beside
+the clone.
 """
 
 from __future__ import annotations
@@ -152,9 +155,12 @@ def measured(test: Any, train: Any, has: Array, seed: int) -> dict[str, Any]:
         "auc_loss": auc(-train.losses[label], carry),
     }
     members = largest_slice(test, seed)
-    for name, rows in (("slice", members), ("errors", own & test.errors)):
-        if rows is not None and rows.any():
-            facts |= {f"{name}_{key}": value for key, value in ranked(test, train, rows, label, carry, has).items()}
+    asked = {"errors": own & test.errors, "label": own}
+    if members is not None:
+        asked["slice"] = members & own & test.errors
+        facts |= {"slice_rows": int(members.sum()), "slice_accuracy": 1 - float(test.errors[members].mean())}
+    for name, rows in asked.items():
+        facts |= {f"{name}_{key}": value for key, value in ranked(test, train, rows, label, carry).items()}
     return facts
 
 
@@ -167,23 +173,18 @@ def largest_slice(test: Any, seed: int) -> Array | None:
     return max(own, key=np.sum) if own else None
 
 
-def ranked(test: Any, train: Any, members: Array, label: Array, carry: Array, has: Array) -> dict[str, Any]:
+def ranked(test: Any, train: Any, asked: Array, label: Array, carry: Array) -> dict[str, Any]:
     """The fifty ends of the ranking by cosine within the label, as an audit shows them, and AUCs of all its rows."""
-    import errata
-    from errata.explain.own_label import ends, label_cosines, of_label
+    from errata.explain.own_label import ends, label_cosines
 
-    asked = of_label(test, members, GROUP)
     E = test.representations["influence"]
     cosines = label_cosines(E, train, asked, label)
     products = np.asarray(train.representations["influence"][label], dtype=np.float64) @ E[asked].sum(axis=0)
     opposing, helping = ends(cosines)
-    anyone = [row.row for row in errata.explain.opponents(test, train, members, 50)]
     return {
-        "n": int(members.sum()),
-        "accuracy": 1 - float(test.errors[members].mean()),
+        "n": int(asked.sum()),
         "opponents": [int(carry[opposing].sum()), len(opposing)],
         "helpers": [int(carry[helping].sum()), len(helping)],
-        "any_label": [int(has[anyone].sum()), len(anyone)],
         "auc_cosine": auc(-cosines, carry),
         "auc_product": auc(-products, carry),
     }
@@ -215,12 +216,12 @@ def told(rows: list[dict[str, Any]]) -> None:
     print("\n| case | seeds | accuracy of the label | training loss: carriers, without | slices of the label, rows |")
     print("|---|---|---|---|---|")
     for name, own in by_case(rows):
-        found = [row["slice_n"] for row in own if "slice_n" in row]
+        found = [row["slice_rows"] for row in own if "slice_rows" in row]
         sizes = f"{min(found)} to {max(found)}" if found else "none"
         accuracy = [row["accuracy_group"] for row in own]
         losses = [f"{np.mean([row[key] for row in own]):.3f}" for key in ("loss_carriers", "loss_without")]
         print(f"| {name} | {len(own)} | {mean_interval(accuracy)} | {', '.join(losses)} | {len(found)}, {sizes} |")
-    for what in ("slice", "errors"):
+    for what in WORDS:
         print(f"\nCarriers among the training rows that oppose or help {WORDS[what]}:\n")
         print(
             "| case | seeds | opponents | helpers | all of the label | AUC, cosine | AUC, influence | AUC, low loss |"
@@ -230,7 +231,7 @@ def told(rows: list[dict[str, Any]]) -> None:
             print(f"| {name} | {len(own)} | {' | '.join(line(own, what))} |")
 
 
-WORDS = {"slice": "the slice", "errors": "all errors of the label"}
+WORDS = {"slice": "errors of the slice", "errors": "all errors of the label", "label": "all test images of the label"}
 
 
 def line(own: list[dict[str, Any]], what: str) -> list[str]:
@@ -284,6 +285,7 @@ def run_all(tasks: list[tuple[str, int, str, str]], jobs: int, target: Path | No
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--first", type=int, default=10, help="the first seed")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--only", nargs="*", choices=list(CASES), default=list(CASES))
@@ -295,7 +297,11 @@ def main() -> int:
         told(json.loads(asked.show.read_text()))
         return 0
     path = str(packed(asked.cache))
-    tasks = [(name, seed, path, asked.device) for name in asked.only for seed in range(asked.seeds)]
+    tasks = [
+        (name, seed, path, asked.device)
+        for name in asked.only
+        for seed in range(asked.first, asked.first + asked.seeds)
+    ]
     told(run_all(tasks, asked.jobs, asked.json))
     return 0
 

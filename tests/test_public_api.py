@@ -19,8 +19,8 @@ import errata
 PACKAGE = Path(errata.__file__).parent
 ROOMS = tuple(sorted({path.parent.name for path in PACKAGE.glob("*/__init__.py")} - {"cli", "workflow"}))
 FUNCTIONS = (
-    "apply", "audit", "by", "collect", "compare", "correct", "hold_out", "load", "plan_prompts", "plan_selection",
-    "plan_weights", "recheck", "save", "test",
+    "apply", "audit", "by", "collect", "compare", "correct", "hold_out", "load", "plan_labels", "plan_prompts",
+    "plan_selection", "plan_weights", "recheck", "save", "test",
 )  # fmt: skip
 CLASSES = (
     "Audit", "Captions", "Comparison", "ErrataError", "Evaluation", "Plan", "Settings", "Slice", "Source",

@@ -22,7 +22,7 @@ from .fix import correct, hold_out, plan_prompts, plan_selection, plan_weights, 
 from .hypothesis import run_test as test
 from .inputs import collect
 from .version import __version__ as __version__
-from .workflow import apply, audit, compare, load, save
+from .workflow import apply, audit, compare, load, plan_labels, save
 
 __all__ = [
     "Audit",
@@ -42,6 +42,7 @@ __all__ = [
     "correct",
     "hold_out",
     "load",
+    "plan_labels",
     "plan_prompts",
     "plan_selection",
     "plan_weights",

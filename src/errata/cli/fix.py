@@ -25,7 +25,9 @@ def plan_commands() -> typer.Typer:
     """Return the group `errata plan` with one command for every plan of the registry."""
     from ..fix import registry
 
-    app = typer.Typer(help="Plan how to fix a slice: rows that count more, rows to add, images to generate.")
+    app = typer.Typer(
+        help="Plan how to fix a slice: rows that count more, labels to change, rows to add, images to draw."
+    )
     app.callback()(lambda: None)  # a group, even with a single plan
     for kind, plan in registry().items():
         app.command(kind)(_command(plan))
@@ -60,7 +62,7 @@ def _command(plan: PlanFunction) -> Any:
             values[name] = read(values[name])
         if takes_slices:
             values["slices"] = chosen_words(values["slices"])
-        result = plan(audit, **values)
+        result = workflow.make_plan(plan, audit, values)
         store.save_plan(result, output)
         if takes_slices and result.slices:
             tell_choice(audit, values["slices"])

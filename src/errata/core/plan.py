@@ -41,7 +41,7 @@ class Plan:
     Attributes
     ----------
     kind : str
-        "weights", "select" or "prompts".
+        "weights", "select", "prompts" or "labels".
     why : str
         One sentence.
     ids : array
@@ -50,6 +50,8 @@ class Plan:
         (m,) how often each of them counts; 1 for a row to add.
     prompts : tuple of Prompt
         Images to draw.
+    labels : array
+        (m,) the classes that its rows are to have; empty where no label changes.
     slices : tuple of str
         The ids of the slices that it is for.
     facts : mapping
@@ -69,12 +71,15 @@ class Plan:
     ids: Array = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     weights: Array = field(default_factory=lambda: np.empty(0))
     prompts: tuple[Prompt, ...] = ()
+    labels: Array = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     slices: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.ids.shape != self.weights.shape or self.ids.ndim != 1:
             raise InputError(f"a plan has one weight a row; got {self.weights.shape} for {self.ids.shape}")
+        if len(self.labels) and self.labels.shape != self.ids.shape:
+            raise InputError(f"a plan has one label a row, or none; got {self.labels.shape} for {self.ids.shape}")
 
     def __len__(self) -> int:
         """Rows, or images to draw."""
@@ -87,6 +92,14 @@ class Plan:
         weights = np.ones(len(rows))
         weights[_positions(self.ids, rows)] = self.weights
         return weights
+
+    def labels_of(self, rows: Evaluation) -> Array:
+        """(n,) the label of each row: the plan's where it names one, else its own."""
+        rows.need(frozenset({"labels"}), "a plan of labels")
+        labels = np.array(rows.labels)
+        if len(self.labels):
+            labels[_positions(self.ids, rows)] = self.labels
+        return labels
 
     def rows_of(self, pool: Evaluation) -> Array:
         """(m,) the positions of the plan's rows in `pool`, in the plan's order."""

@@ -18,7 +18,7 @@ from ..core.gaps import wilson
 from ..core.record import Record, json_key
 from .context import Context
 from .kinds import SliceExplanation
-from .training_rows import TrainingRow, training_fields
+from .training_rows import TrainingRow, influence_on, training_fields
 from .view import MEASURED_ON, SliceView
 
 SHOWN = 6
@@ -29,9 +29,9 @@ FEWEST = 20  # training rows of a label that are worth ranking
 
 @dataclass(frozen=True)
 class RankedRow(TrainingRow):
-    """A training row with the cosine of its influence embedding with the slice's."""
+    """A training row with the cosine of its influence embedding with those of a slice."""
 
-    cosine: float  # with the sum of the members' embeddings
+    cosine: float  # the mean over the members that were asked about
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class OwnLabel(SliceExplanation):
         if later.any():
             again = label_cosines(E, train, later, rows)
             held = (int((again[opposing] < 0).sum()), len(opposing))
-        strength = _mean_influence(E, train, asked & view.chosen, rows)
+        strength = influence_on(E, train, asked & view.chosen)[rows] / max(1, int((asked & view.chosen).sum()))
 
         def shown(some: Array) -> tuple[RankedRow, ...]:
             return tuple(_ranked(train, int(rows[j]), float(strength[j]), float(cosines[j])) for j in some[:SHOWN])
@@ -136,10 +136,16 @@ def of_label(evaluation: Evaluation, members: Array, label: int) -> Array:
 
 
 def label_cosines(E: Matrix, train: Evaluation, members: Array, rows: Array) -> Array:
-    """(r,) cosine of some training rows' embeddings with the sum of the members' ((n,) bool)."""
-    direction = unit(_total(E, members)[None])[0]
+    """(r,) mean cosine of some training rows' embeddings with the members' ((n,) bool).
+
+    In all columns, not those alone that were clustered: a signal that the model is sure of curves its loss little, and
+    lies in the last ones.
+    """
     T = train.representations[INFLUENCE]
-    return np.asarray(unit(np.asarray(T[rows])) @ direction)
+    total = np.zeros(E.shape[1])
+    for part, block in blocks(E):
+        total += unit(block[members[part]]).sum(axis=0)
+    return np.asarray(unit(np.asarray(T[rows])) @ total) / max(1, int(members.sum()))
 
 
 def ends(cosines: Array) -> tuple[Array, Array]:
@@ -149,18 +155,6 @@ def ends(cosines: Array) -> tuple[Array, Array]:
     opposing = order[:count]
     helping = order[::-1][:count]
     return opposing[cosines[opposing] < 0], helping[cosines[helping] > 0]
-
-
-def _total(E: Matrix, members: Array) -> Array:
-    total = np.zeros(E.shape[1])
-    for part, block in blocks(E):
-        total += members[part].astype(np.float64) @ block
-    return total
-
-
-def _mean_influence(E: Matrix, train: Evaluation, members: Array, rows: Array) -> Array:
-    T = np.asarray(train.representations[INFLUENCE][rows], dtype=np.float64)
-    return np.asarray(T @ _total(E, members)) / max(1, int(members.sum()))
 
 
 def _ranked(train: Evaluation, row: int, influence: float, cosine: float) -> RankedRow:

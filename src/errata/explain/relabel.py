@@ -65,7 +65,7 @@ def relabel_candidates(evaluation: Evaluation, train: Evaluation, count: int = M
         return []
     scores = influence_on(evaluation.representations[INFLUENCE], train, wrong) / wrong.sum()
     harmful = np.argsort(scores, kind="stable")[: min(LOOKED_AT, int((scores < 0).sum()))]
-    suggested, agree = _neighbours(train, harmful)
+    suggested, agree = neighbour_labels(train, harmful)
     doubtful = np.flatnonzero(suggested != train.labels[harmful])[:count]
     opposed = _count_opposed(evaluation, train, harmful[doubtful], wrong)
     return [
@@ -80,7 +80,7 @@ def relabel_candidates(evaluation: Evaluation, train: Evaluation, count: int = M
     ]
 
 
-def _neighbours(train: Evaluation, rows: Array) -> tuple[Array, Array]:
+def neighbour_labels(train: Evaluation, rows: Array) -> tuple[Array, Array]:
     """(r,) the commonest label among each row's nearest others, and (r,) how many have its own."""
     from sklearn.neighbors import NearestNeighbors
 

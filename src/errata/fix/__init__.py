@@ -13,6 +13,9 @@ from importlib.metadata import entry_points
 from ..core import Plan
 from ..core.extensions import load_extensions
 from .before_after import correct, hold_out, recheck
+from .labels import Action as LabelAction
+from .labels import By as LabelOrder
+from .labels import plan_labels
 from .prompts import make_prompts, plan_prompts
 from .selection import by_chance, by_confidence, plan_selection, select
 from .weights import plan_weights, upweight
@@ -23,6 +26,7 @@ PLANS: dict[str, PlanFunction] = {
     "weights": plan_weights,
     "select": plan_selection,
     "prompts": plan_prompts,
+    "labels": plan_labels,
 }
 
 
@@ -34,11 +38,14 @@ def registry() -> dict[str, PlanFunction]:
 
 __all__ = [
     "PLANS",
+    "LabelAction",
+    "LabelOrder",
     "by_chance",
     "by_confidence",
     "correct",
     "hold_out",
     "make_prompts",
+    "plan_labels",
     "plan_prompts",
     "plan_selection",
     "plan_weights",

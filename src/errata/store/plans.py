@@ -29,7 +29,10 @@ def save_plan(plan: Plan, path: str | Path) -> Path:
 
 def _table(plan: Plan) -> pa.Table:
     if plan.kind != "prompts":
-        return pa.table({"id": to_arrow(plan.ids), "weight": plan.weights})
+        rows = {"id": to_arrow(plan.ids), "weight": plan.weights}
+        if len(plan.labels):
+            rows["label"] = plan.labels
+        return pa.table(rows)
     columns = {
         "text": pa.array([prompt.text for prompt in plan.prompts], pa.string()),
         "label": pa.array([prompt.label for prompt in plan.prompts], pa.int64()),
@@ -53,4 +56,7 @@ def load_plan(path: str | Path) -> Plan:
         return replace(plan, prompts=tuple(Prompt(**row) for row in table.to_pylist()))
     if not len(table):
         return plan
-    return replace(plan, ids=np.array(table.column("id").to_pylist()), weights=table.column("weight").to_numpy())
+    columns = {"ids": np.array(table.column("id").to_pylist()), "weights": table.column("weight").to_numpy()}
+    if "label" in table.column_names:
+        columns["labels"] = table.column("label").to_numpy()
+    return replace(plan, **columns)

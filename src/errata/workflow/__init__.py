@@ -11,6 +11,7 @@ from .judging import judgement_of
 from .keeping import keep, keep_in_folder
 from .looks import audit_look
 from .methods import DEFAULT_METHODS, check_methods, default_methods, options_of
+from .planning import make_plan, plan_labels
 from .searching import place
 
 __all__ = [
@@ -29,7 +30,9 @@ __all__ = [
     "keep",
     "keep_in_folder",
     "load",
+    "make_plan",
     "options_of",
     "place",
+    "plan_labels",
     "save",
 ]
