@@ -1,4 +1,4 @@
-"""docs/papers.md is whole: each row has a verdict, each command exists, and the sums at its end are those of its rows."""
+"""docs/papers.md is whole: each row has a verdict, each command exists, and the sums at its end are of its rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PAGE = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
 COMMANDS = (ROOT / "docs" / "reference" / "command-line.md").read_text(encoding="utf-8")
 VERDICTS = ("held", "in part", "not held", "open", "cannot", "no claim")
 TRIED = ("held", "in part", "not held")
-ROW = re.compile(r"^\| ([SIFBD]\d+) \|.*\| \*\*([a-z ]+)\*\*(.*)\|$", re.MULTILINE)
+ROW = re.compile(r"^\| ([SIFBD]\d+) (?:\| [^|]* ){3}\| \*\*([a-z ]+)\*\*([^|]*)\|", re.MULTILINE)
 
 
 def rows(text: str) -> list[tuple[str, str, str]]:
