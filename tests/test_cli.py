@@ -591,3 +591,13 @@ def test_a_file_that_is_not_closed_is_no_news_to_the_user(capsys: pytest.Capture
         warnings.warn("unclosed file", ResourceWarning, stacklevel=1)
         warnings.warn("the file has no ids", UserWarning, stacklevel=1)
     assert capsys.readouterr().err == "Warning: the file has no ids\n"
+
+
+def test_an_output_by_way_of_a_folder_that_does_not_exist_is_printed_too(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "x.npz", losses=rng.random(100), embedding=rng.normal(size=(100, 3)))
+    words = ["audit", "x.npz", "-o", "nope/../out", "--json", "--no-self-test", "--no-map", "--method", "gmm"]
+    code, out, err = run_command(*words, folder=tmp_path)
+    assert (code, err) == (0, "")
+    assert json.loads(out)["schema"] == "errata.audit/1"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "x.npz"]

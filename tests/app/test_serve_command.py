@@ -78,13 +78,13 @@ def test_https_by_a_certificate_with_people(folder: Path, tmp_path: Path, certif
 
 
 def test_a_proxy_names_itself_and_who_asks(folder: Path, tmp_path: Path) -> None:
-    words = ("--address", "https://errata.example.org", "--database", str(tmp_path / "r.sqlite"), "--port", "0")
+    words = ("--address", "https://audits.example.org", "--database", str(tmp_path / "r.sqlite"), "--port", "0")
     with ServerProcess(folder, *words) as server:
         place, _, token = server.address.partition("/?token=")
-        assert place == "https://errata.example.org"
+        assert place == "https://audits.example.org"
         port = _port_of(server.process.pid)
         local = f"http://127.0.0.1:{port}"
-        passed_on = {"host": "errata.example.org", "x-forwarded-proto": "https", "x-forwarded-for": "9.9.9.9"}
+        passed_on = {"host": "audits.example.org", "x-forwarded-proto": "https", "x-forwarded-for": "9.9.9.9"}
         got = httpx.get(f"{local}/?token={token}", headers=passed_on)
         assert got.status_code == 303
         assert got.headers["set-cookie"].endswith("; Secure")
@@ -129,9 +129,9 @@ REFUSED = {
     "no certificate": (["--certificate", "nope.pem"], "does not exist"),
     "an empty certificate": (["--certificate", "empty"], "cannot be used"),
     "an address with a path": (["--address", "https://a.example/errata"], "without a path"),
-    "an address without a scheme": (["--address", "a.example"], "https://errata.example.org"),
-    "an odd address": (["--address", "https://[::1"], "https://errata.example.org"),
-    "an odd port": (["--address", "https://a:99999999"], "https://errata.example.org"),
+    "an address without a scheme": (["--address", "a.example"], "https://audits.example.org"),
+    "an odd address": (["--address", "https://[::1"], "https://audits.example.org"),
+    "an odd port": (["--address", "https://a:99999999"], "https://audits.example.org"),
 }
 
 

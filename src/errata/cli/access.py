@@ -129,7 +129,7 @@ class PublicAddress:
             port = None
         plain = not (parts.query or parts.fragment or parts.username or parts.path.strip("/"))
         if parts.scheme not in ("http", "https") or not parts.hostname or not plain:
-            raise InputError(f"--address must look like https://errata.example.org, without a path; got {text!r}")
+            raise InputError(f"--address must look like https://audits.example.org, without a path; got {text!r}")
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
         end = "" if port is None else f":{port}"
         return cls(f"{parts.scheme}://{host}{end}", parts.hostname)

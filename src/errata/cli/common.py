@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -119,7 +120,8 @@ def write_audit(
 
     store.save(audit, output, report=report.to_html(audit), reference=reference)
     if as_json:
-        echo((output / "audit.json").read_text(), nl=False)
+        # Its real path: `nope/../out` is written without a folder `nope`, and cannot be read by that name.
+        echo((Path(os.path.realpath(output)) / "audit.json").read_text(), nl=False)
         return
     console = safe_console(highlight=False)
     console.print(report.to_terminal(audit))

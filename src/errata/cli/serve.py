@@ -153,7 +153,7 @@ def serve(
         Path | None, typer.Option(metavar="FILE", help="Its private key (PEM). Default: in the file of --certificate.")
     ] = None,
     address: Annotated[
-        str | None, typer.Option(metavar="URL", help="Where a proxy serves this: https://errata.example.org")
+        str | None, typer.Option(metavar="URL", help="Where a proxy serves this: https://audits.example.org")
     ] = None,
     read_only: Annotated[
         bool, typer.Option("--read-only", help="Save nothing; DIR may be a folder that nobody can write.")
