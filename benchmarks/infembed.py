@@ -62,6 +62,7 @@ RANK = 100
 DEPTH = 20
 FACTORS = 16
 GROUPED = 20  # classes of a group
+FEWEST = 10  # rows of a cluster that are worth counting
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -459,7 +460,22 @@ def group_run(X: Array, labels: Array, classes: tuple[str, ...], seed: int) -> t
     audit = errata.audit(test, train=evaluation(learnt), methods=["infembed", "infembed-rule"], seed=seed,
                          influence=influence, options={"infembed": {"slices": 50}})  # fmt: skip
     print(f"\nseed {seed}: right {share(~test.errors)}; {verdicts(audit)}. {audit.silence}", flush=True)
+    print(own_clusters(audit), flush=True)
     return len(audit.confirmed), [group_line(found) for found in audit.slices if found.confirm is not None]
+
+
+def own_clusters(audit: errata.Audit) -> str:
+    """How homogeneous the clusters themselves are, which read the label; on rows that were not searched."""
+    rows = audit.evaluation
+    own = audit.slicers["infembed"].membership(rows) > 0.5
+    shares = []
+    for members in own.T:
+        some = members & ~audit.discover
+        if some.sum() >= FEWEST and accuracy(rows, some) <= LOW:
+            counts = np.bincount(rows.labels[some])
+            shares.append((int(some.sum()), float(counts.max() / some.sum())))
+    sizes = ", ".join(f"{n} rows {top:.2f}" for n, top in shares)
+    return f"clusters of at most {LOW:.0%} accuracy and {FEWEST} held-out rows: {len(shares)}; commonest label: {sizes}"
 
 
 def group_line(found: errata.Slice) -> list[str]:

@@ -31,7 +31,7 @@ FEWEST = 20  # training rows of a label that are worth ranking
 class RankedRow(TrainingRow):
     """A training row with the cosine of its influence embedding with those of a slice."""
 
-    cosine: float  # the mean over the members that were asked about
+    cosine: float  # with the sum of the members' embeddings
 
 
 @dataclass(frozen=True)
@@ -136,16 +136,16 @@ def of_label(evaluation: Evaluation, members: Array, label: int) -> Array:
 
 
 def label_cosines(E: Matrix, train: Evaluation, members: Array, rows: Array) -> Array:
-    """(r,) mean cosine of some training rows' embeddings with the members' ((n,) bool).
+    """(r,) cosine of some training rows' embeddings with the sum of the members' ((n,) bool).
 
     In all columns, not those alone that were clustered: a signal that the model is sure of curves its loss little, and
     lies in the last ones.
     """
-    T = train.representations[INFLUENCE]
     total = np.zeros(E.shape[1])
     for part, block in blocks(E):
-        total += unit(block[members[part]]).sum(axis=0)
-    return np.asarray(unit(np.asarray(T[rows])) @ total) / max(1, int(members.sum()))
+        total += members[part].astype(np.float64) @ block
+    T = train.representations[INFLUENCE]
+    return np.asarray(unit(np.asarray(T[rows])) @ unit(total[None])[0])
 
 
 def ends(cosines: Array) -> tuple[Array, Array]:
