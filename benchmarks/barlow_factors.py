@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from PIL import Image
 
 from errata import Evaluation, Source
@@ -54,6 +53,8 @@ class Pictures:
 
 
 def read(name: str) -> Pictures:
+    import pandas as pd
+
     if name == "cifar10":
         table = pd.read_parquet(data_folder() / "cifar10.parquet", columns=["label", "image"])
         labels = np.unique(table.label, return_inverse=True)[1]

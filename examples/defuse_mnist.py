@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from errata.defuse import DefuseSettings, defuse
+from errata.defuse import defuse
 from errata.train import fine_tune, measure_accuracy
 
 
@@ -69,23 +69,7 @@ def main(source: str, folder: str) -> None:
             sure, digit = stronger(prepare(pixels)).softmax(dim=1).max(dim=1)
         return np.where(sure.numpy() > 0.6, digit.numpy(), -1)
 
-    settings = DefuseSettings(
-        epochs=30,
-        batch=64 if small else 256,
-        anneal=200,
-        q=40,
-        cap=10,
-        components=40,
-        least=0.005,
-        tuning=64,
-        testing=64,
-        strengths=(1e-6, 0.01, 0.1, 1.0),
-        tune_lr=1e-3,
-        tune_epochs=15 if small else 3,
-    )
-    run = defuse(
-        model, train, Path(folder), validation=validation, test=test, prepare=prepare, oracle=oracle, settings=settings
-    )
+    run = defuse(model, train, Path(folder), validation=validation, test=test, prepare=prepare, oracle=oracle)
     say(run.words)
     changes = () if run.comparison is None else run.comparison.changes
     for change in changes:

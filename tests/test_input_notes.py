@@ -80,3 +80,46 @@ def test_texts_that_directions_cannot_use_say_what_it_does_instead():
     own = Captions(["a dog", "a cat"], np.random.default_rng(0).normal(size=(2, 4)), "penultimate")
     notes = errata.audit(both, methods=["directions"], texts=own).settings["notes"]
     assert any("is the model's own layer, where a direction within a label knows" in note for note in notes)
+
+
+def own_layer(seed=0, n=1200):
+    """Errors that nothing tells of; the layer holds the prediction, as a model's own does."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 2, n)
+    predictions = np.where(rng.random(n) < 0.2, 1 - labels, labels)
+    layer = rng.normal(size=(n, 5))
+    layer[:, 0] += 3 * predictions
+    return labels, predictions, layer
+
+
+@pytest.mark.parametrize(
+    ("from_model", "scope", "said"), [(True, "label", 1), (True, "prediction", 0), (False, "label", 0)]
+)
+def test_barlow_on_the_own_layer_says_the_way_out(from_model, scope, said):
+    labels, predictions, layer = own_layer()
+    evaluation = Evaluation(
+        labels=labels,
+        predictions=predictions,
+        representations={"layer": layer},
+        sources={"layer": Source(from_model=from_model)},
+    )
+    audit = errata.audit(evaluation, methods=["barlow"], options={"barlow": {"scope": scope}}, map=False)
+    notes = [note for note in audit.settings["notes"] if "--set barlow.scope=prediction" in note]
+    assert len(notes) == said
+    assert all("`errata audit INPUT -o DIR --method barlow" in note for note in notes)
+
+
+def test_the_way_out_is_a_command_that_runs(tmp_path, monkeypatch, capsys):
+    labels, predictions, layer = own_layer()
+    path = tmp_path / "INPUT.npz"
+    np.savez(path, labels=labels, predictions=predictions, embedding=layer)
+    first = run(monkeypatch, capsys, "audit", path, "-o", tmp_path / "one", "--method", "barlow", "--no-map")
+    words = (first.out + first.err).replace("\n", " ")
+    command = words.partition("`errata ")[2].partition("`")[0].split()
+    assert command, words
+    run(
+        monkeypatch,
+        capsys,
+        *(str(path) if w == "INPUT" else str(tmp_path / "two") if w == "DIR" else w for w in command),
+    )
+    assert (tmp_path / "two" / "audit.json").exists()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from torch.nn.utils import skip_init
 from errata.core import InputError
 from errata.core.paired import OutcomeChanges, change_interval
 from errata.defuse import Defused, DefuseSettings, correction, defuse, search
+from errata.defuse import run as run_module
 from errata.defuse.labels import NONE, Vote
 from errata.defuse.regions import Regions
 from errata.defuse.stages import RunFolder
@@ -29,7 +32,7 @@ NAMES = ("low", "high")
 SETTINGS = DefuseSettings(
     latent=2, beta=0.2, anneal=20, epochs=40, batch=40, lr=5e-3, a=5, b=5, scale=5, q=20, cap=8, most=300,
     components=8, least=0.05, steps=50, tau=0.1, shown=5, tuning=32, testing=40, strengths=(1e-3, 1.0),
-    tune_epochs=3, tune_batch=40, tune_lr=1e-2,
+    tune_epochs=3, tune_batch=40, tune_lr=1e-2, faithful=0,
 )  # fmt: skip
 QUICK = replace(SETTINGS, epochs=1, most=60)
 SHAPE = Architecture(PX, PX, 1, latent=2, channels=8, hidden=32, down=1, up=2)
@@ -108,7 +111,7 @@ def test_regions_are_found_and_corrected(ended):
     assert ended.stage == "corrected"
     wrong = [one for one in ended.judged if one.verdict == "misclassified"]
     assert len(wrong) >= 1
-    assert ended.words == f"{len(wrong)} of {len(ended.regions)} regions are misclassified, and corrected"
+    assert ended.words.startswith(f"{len(wrong)} of {len(ended.regions)} regions are misclassified; of these ")
     assert [change.id for change in ended.comparison.changes] == ["test", "regions", *(one.id for one in wrong)]
     regions, test = ended.comparison["regions"], ended.comparison["test"]
     assert (regions.n, test.n) == (40 * len(wrong), 80)
@@ -424,3 +427,46 @@ def test_what_would_fail_after_hours_fails_at_once(more, words, tmp_path):
     with pytest.raises(InputError, match=words):
         begun(tmp_path / "run", **more)
     assert not (tmp_path / "run").exists()
+
+
+# --- what a run says -------------------------------------------------------------------------------------------
+
+
+def changed(id: str, judgement: str, after: float) -> Any:
+    return SimpleNamespace(id=id, judgement=judgement, after_rate=after)
+
+
+def test_the_sentence_tells_what_became_of_the_regions(ended):
+    changes = [
+        changed("test", "worse", 0.1), changed("regions", "better", 0.7), changed("r1", "better", 0.1),
+        changed("r2", "better", 0.8), changed("r3", "no change shown", 0.9), changed("r4", "worse", 1.0),
+    ]  # fmt: skip
+    said = run_module._told_changes(changes, 0.5)
+    assert said == "of these 1 corrected, 1 better and still misclassified, 1 not changed, 1 worse"
+    assert run_module._told_changes(changes[:2] + changes[4:5], 0.5) == "of these 0 corrected, 1 not changed"
+    own = [change for change in ended.comparison.changes if change.id not in ("test", "regions")]
+    corrected = sum(change.judgement == "better" and change.after_rate <= 0.5 for change in own)
+    assert f"of these {corrected} corrected" in ended.words
+
+
+def test_a_generator_that_loses_the_class_stops_the_run(tmp_path):
+    """63.6% once passed unremarked; here a generator that has learnt nothing."""
+    poor = replace(SETTINGS, epochs=1, batch=160, faithful=0.9)
+    found = run(tmp_path / "run", settings=poor, oracle=rule)
+    assert found.stage == "poor generator"
+    assert re.match(r"\d+\.\d% of 160 reconstructions keep the class .* `faithful` asks for 90%", found.words)
+    assert not (tmp_path / "run" / "mistakes.json").exists()
+    assert "too poor to search with" in (tmp_path / "run" / "report.html").read_text()
+    further = run(tmp_path / "run", settings=replace(poor, faithful=0), oracle=rule)  # the same folder goes on
+    assert further.stage != "poor generator"
+
+
+def test_regions_are_named_by_what_was_said_of_them(ended):
+    page = (ended.folder / "report.html").read_text()
+    for one in ended.judged:
+        if one.verdict == "misclassified":
+            name = f"{NAMES[one.label]} taken for {NAMES[1 - one.label]}"
+            assert ended.comparison[one.id].name == name
+            assert name in page
+        elif one.verdict == "classified well":
+            assert f"{NAMES[one.label]}, classified well" in page

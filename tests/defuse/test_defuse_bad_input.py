@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import shutil
-from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,9 +22,9 @@ import errata
 from errata.core import InputError
 from errata.defuse import DefuseSettings, defuse, search
 from errata.defuse.command import _settings
-from errata.defuse.identify import Classifier
+from errata.defuse.identify import Classifier, predict_classes
 from errata.defuse.images import read_images
-from errata.defuse.settings import RANGES
+from errata.defuse.settings import FROM_DATA, KINDS, RANGES
 from errata.defuse.stages import RunFolder
 from support import digits
 
@@ -73,14 +72,17 @@ def test_a_setting_of_another_kind_is_refused(text, words):
 
 
 def kinds(*types: type) -> list[str]:
-    return [one.name for one in fields(DefuseSettings) if type(one.default) in types]
+    return [name for name, kind in KINDS.items() if kind in types]
 
 
 @pytest.mark.parametrize("name", kinds(int, float))
 def test_no_number_is_taken_that_is_none(name):
-    for value in (float("nan"), float("inf"), -1, True, None, "1", 10**400, np.array([1.0])):
+    for value in (float("nan"), float("inf"), -1, True, "1", 10**400, np.array([1.0])):
         with pytest.raises(InputError, match=f"`{name}` must be a .* number, "):
             DefuseSettings(**{name: value})
+    if name not in FROM_DATA:
+        with pytest.raises(InputError, match=f"`{name}` must be a .* number, "):
+            DefuseSettings(**{name: None})
 
 
 @pytest.mark.parametrize("value", ["False", 0, None, np.array([True])])
@@ -100,6 +102,7 @@ def test_every_number_has_its_range_and_only_one():
     [
         {"latent": 0}, {"anneal": 0.5}, {"epochs": 0}, {"batch": 1}, {"lr": 0}, {"a": 0}, {"b": 0}, {"scale": 0},
         {"q": 0}, {"cap": 0}, {"most": 0}, {"components": 0}, {"least": 1}, {"steps": 0}, {"tau": 0}, {"shown": 0},
+        {"faithful": 1}, {"quorum": 0},
         {"rho": 1}, {"tuning": 0}, {"testing": 0}, {"strengths": ()}, {"strengths": 1.0}, {"strengths": "1"},
         {"strengths": [1, float("nan")]}, {"strengths": [-1]}, {"strengths": [True]}, {"strengths": None},
         {"tune_epochs": 0}, {"tune_batch": 1}, {"tune_lr": 0}, {"seed": 2**32}, {"split": ["train"]},
@@ -130,7 +133,7 @@ def test_the_least_of_every_setting_is_enough_for_every_stage(tmp_path):
     least: dict[str, Any] = {
         "latent": 1, "beta": 0, "anneal": 0, "epochs": 1, "batch": 2, "a": 1e-3, "b": 1e-3, "scale": 9, "q": 1,
         "cap": 1, "most": 2, "components": 1, "least": 0, "steps": 1, "shown": 1, "rho": 0, "tuning": 1, "testing": 1,
-        "strengths": (0,), "tune_epochs": 1, "tune_batch": 2, "seed": 2**32 - 1,
+        "strengths": (0,), "tune_epochs": 1, "tune_batch": 2, "seed": 2**32 - 1, "faithful": 0,
     }  # fmt: skip
     found = digits.run_defuse(
         tmp_path / "run", settings=DefuseSettings(**least), oracle=lambda shown: np.zeros(len(shown), int)
@@ -205,14 +208,14 @@ def test_prepared_pictures_that_are_not_numbers_are_told(tmp_path):
     (images, labels), _, _ = digits.splits()
     model = digits.classifier()
     blank = np.concatenate([np.zeros_like(images[:1]), images]), np.concatenate([labels[:1], labels])
-    words = "`prepare` must give a tensor of finite numbers; got NaN or infinity of the first two of `train`"
+    words = r"`prepare` must give a tensor of finite numbers; got NaN or infinity of \d+ images of `train`"
     refused(tmp_path, words, model, train=blank, prepare=lambda x: x.where(x.amax((1, 2, 3), keepdim=True) > 0, x / x))
 
 
 def marks(prepare: Any, seed: int = 0) -> list[float] | None:
     two = np.random.default_rng(seed).integers(256, size=(2, 64, 64, 3), dtype=np.uint8)
     two[0, 0, 0] = 255
-    return search._summary_of_prepare(Classifier(nn.Flatten(), prepare), two, "cpu")
+    return search._summary_of_prepare(Classifier(nn.Flatten(), prepare), two, "cpu", None)
 
 
 @pytest.mark.parametrize("prepare", [standard, lambda x: (x - 0.5) / 0.5, lambda x: x, lambda x: 0 * x])
@@ -231,6 +234,41 @@ def test_another_prepare_is_another_mark():
     ways = [lambda x: x, standard, lambda x: x - 0.5, lambda x: (x - 0.485) / 0.229, lambda x: (x - 0.49) / 0.229]
     found = [tuple(marks(way) or ()) for way in ways]
     assert len(set(found)) == len(ways)
+
+
+def test_a_prepare_that_depends_on_the_batch_is_refused(tmp_path):
+    """What it makes of a generated image would depend on the images beside it."""
+
+    def by_batch(x):
+        return (x - x.mean()) / x.std()
+
+    words = "`prepare` makes something else of an image alone than of the same image in a batch"
+    with pytest.raises(InputError, match=words):
+        marks(by_batch)
+    assert marks(standard) is not None
+
+
+def test_a_network_that_does_better_without_prepare_is_told(tmp_path):
+    """A prepare that normalises once more still passes chance, and everything after it would be of the blur."""
+    model = digits.classifier()
+    images, labels = digits.splits()[0]
+
+    def once_more(x):
+        return 0.25 * x + 0.5
+
+    accuracy = [float((predict_classes(Classifier(model, way), images) == labels).mean()) for way in (None, once_more)]
+    assert accuracy[0] > accuracy[1] + 0.05
+    assert accuracy[1] > 0.2
+    refused(tmp_path, r"through `prepare`, and on \d+\.\d% without it; leave `prepare` out", model, prepare=once_more)
+
+
+def test_a_run_of_before_is_resumed_by_its_own_mark():
+    two = np.random.default_rng(0).integers(256, size=(9, 8, 8, 1), dtype=np.uint8)
+    classifier = Classifier(nn.Flatten(), lambda x: x - 0.5)
+    pixels = two[:2] / 255 - 0.5
+    stored = search._round_together([pixels.mean(), pixels.std(), pixels.min(), pixels.max()])
+    assert search._summary_of_prepare(classifier, two, "cpu", stored) == stored
+    assert len(search._summary_of_prepare(classifier, two, "cpu", None)) == 7
 
 
 # --- files -------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from errata.core import InputError
-from errata.defuse.labels import NONE, Judged, MajorityAgreement, Vote, judge, majority, majority_agreement
+from errata.defuse.labels import NONE, Judged, MajorityAgreement, Vote, judge, majority, majority_agreement, told_name
 from errata.defuse.regions import Regions
 
 
@@ -213,3 +213,23 @@ def test_regions_are_kept_as_they_are():
 def test_samples_that_cannot_be_are_refused(count, use, tau, words):
     with pytest.raises(InputError, match=words):
         regions().sample(0, count, use, tau=tau)
+
+
+def test_a_quorum_of_people_must_label_a_sample():
+    """As the paper has five: with fewer a sample is not labelled, unless somebody has said the last word."""
+    said = [Vote("r1", 0, person, 1) for person in "abc"] + [Vote("r1", 1, "a", 1), Vote("r1", 2, "z", 1, final=True)]
+    shown = np.array([[0, 0, 0]])
+    assert [judge(["r1"], said, shown, quorum=q)[0].samples for q in (1, 2, 3, 4)] == [3, 2, 2, 1]
+    assert judge(["r1"], said[:4], shown, quorum=4)[0].verdict == "not labelled"
+
+
+def test_a_region_is_named_by_what_people_said():
+    names = ("cat", "dog", "fox")
+    shown = np.array([[1, 1, 2], [1, 1, 1], [1, 1, 2], [0, 0, 0]])
+    said = [Vote("r1", i, "a", 0) for i in range(3)] + [Vote("r2", i, "a", 1) for i in range(3)]
+    said += [Vote("r3", i, "a", NONE) for i in range(3)]
+    judged = judge(["r1", "r2", "r3", "r4"], said, shown)
+    told = [told_name("cat taken for dog", one, shown[j], names) for j, one in enumerate(judged)]
+    assert told == ["cat taken for dog", "dog, classified well", "no common label, predicted dog", "cat taken for dog"]
+    other = judge(["r1"], [Vote("r1", i, "a", 2) for i in range(2)], shown[:1])[0]
+    assert told_name("cat taken for dog", other, shown[0], names) == "fox taken for dog"

@@ -169,3 +169,24 @@ def test_the_published_settings_are_those_of_the_paper():
     assert (paper.tune_lr, paper.tune_batch, paper.tune_epochs, paper.selection) == (1e-3, 256, 3, "validation")
     assert len(paper.strengths) == 17
     assert paper.seed == 3
+
+
+@pytest.mark.parametrize(
+    ("n", "expected"),  # images -> batch, epochs, anneal, tune_batch, tune_epochs
+    [(60_000, (1024, 150, 500, 256, 3)), (12_000, (240, 150, 500, 256, 15)), (450, (32, 150, 225, 32, 20)),
+     (40, (32, 150, 30, 32, 20)), (2_000_000, (1024, 10, 500, 256, 3))],
+)  # fmt: skip
+def test_the_trainings_follow_the_data(n, expected):
+    found = DefuseSettings().for_data(n)
+    assert (found.batch, found.epochs, found.anneal, found.tune_batch, found.tune_epochs) == expected
+    assert found.anneal <= found.epochs * -(-n // found.batch) / 10
+
+
+def test_annealing_ends_inside_the_run_and_what_was_asked_for_stays():
+    short = DefuseSettings(epochs=3, batch=64).for_data(640)
+    assert (short.epochs, short.batch, short.anneal) == (3, 64, 3)
+    assert DefuseSettings(anneal=77).for_data(640).anneal == 77
+    stored = {"epochs": 150, "batch": 1024, "anneal": 500}
+    resumed = DefuseSettings(batch=8).for_data(640, stored)  # a run of before has its own
+    assert (resumed.epochs, resumed.batch, resumed.anneal) == (150, 8, 500)
+    assert DefuseSettings.as_published().for_data(640).epochs == 800

@@ -92,7 +92,8 @@ def study() -> Study:
     torch.manual_seed(2)
     model = Tiny()
     images, labels, _ = pictures(1200, 0, (0.8, 0.02))
-    fit_robust(model, images, labels, radius=0.5, steps=3, epochs=5, batch=50, lr=1e-2)
+    prepared = {"prepare": normalise_pixels}
+    fit_robust(model, images, labels, radius=0.5, steps=3, epochs=5, batch=50, lr=1e-2, **prepared)
     images, labels, patch = pictures(N, 1, (0.4, 0.4))
     wrong = np.random.default_rng(5).random(N) < np.where((labels == 1) & patch, 0.85, 0.05)
     loader = [(normalise_bytes(torch.from_numpy(images[i : i + 100])), labels[i : i + 100]) for i in range(0, N, 100)]

@@ -16,6 +16,7 @@ import pytest
 Labelled = tuple[np.ndarray, np.ndarray]
 QUICK: dict[str, Any] = {
     "epochs": 30,
+    "faithful": 0.0,  # a generator of seconds
     "batch": 64,
     "anneal": 100,
     "q": 20,

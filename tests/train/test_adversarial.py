@@ -37,6 +37,10 @@ def pictures(n: int, seed: int, classes: int = 2) -> tuple[np.ndarray, np.ndarra
     return images, labels
 
 
+def pixels(images: np.ndarray) -> torch.Tensor:
+    return torch.from_numpy(images).permute(0, 3, 1, 2).float() / 255
+
+
 TRAIN, TEST = pictures(600, 0), pictures(200, 1)
 
 
@@ -67,25 +71,28 @@ def test_a_robust_network_stands_an_attack_that_a_plain_one_does_not() -> None:
 
 @pytest.mark.parametrize("radius", [0.1, 3.0])
 def test_what_is_learnt_from_lies_in_the_ball_and_is_worse(radius: float) -> None:
-    """Lengths are of [0, 1] pixels: four times as long where the network sees them."""
+    """Lengths are of [0, 1] pixels, whatever the network sees."""
     model = network("small", px=PX, seed=1)
     model.train()
-    x, targets = normalise_bytes(torch.from_numpy(TRAIN[0][:40])), torch.from_numpy(TRAIN[1][:40])
-    found = _Adversary(model, Ball(radius, 4), 0, 0, False)(x, targets)
+    x, targets = pixels(TRAIN[0][:40]), torch.from_numpy(TRAIN[1][:40])
+    found = _Adversary(model, Ball(radius, 4), 0, 0, False, normalise_pixels).attacked(x, targets)
     gone = distances(found, x)
-    assert float(gone.max()) <= 4 * radius * (1 + 1e-4)
-    assert float(gone.median()) > 2 * radius
-    assert float(found.abs().max()) <= 2
+    assert float(gone.max()) <= radius * (1 + 1e-4)
+    assert float(gone.median()) > radius / 2
+    assert float(found.min()) >= 0
+    assert float(found.max()) <= 1
     model.eval()
     with torch.no_grad():
-        before, after = (adversarial.loss_of(model(batch), targets) for batch in (x, found))
+        before, after = (adversarial.loss_of(model(normalise_pixels(batch)), targets) for batch in (x, found))
     assert after > before
 
 
 def test_the_adversary_follows_its_seed() -> None:
     model = network("small", px=PX, seed=1)
-    x, targets = normalise_bytes(torch.from_numpy(TRAIN[0][:8])), torch.from_numpy(TRAIN[1][:8])
-    one, same, other = (_Adversary(model, Ball(1.0, 1), seed, 0, False)(x, targets) for seed in (3, 3, 4))
+    x, targets = pixels(TRAIN[0][:8]), torch.from_numpy(TRAIN[1][:8])
+    one, same, other = (
+        _Adversary(model, Ball(1.0, 1), seed, 0, False, normalise_pixels).attacked(x, targets) for seed in (3, 3, 4)
+    )
     assert torch.equal(one, same)
     assert not torch.equal(one, other)
 
@@ -94,8 +101,8 @@ def test_the_attack_leaves_no_trace_in_the_network() -> None:
     model = network("small", px=PX, seed=1)
     model.train()
     before = state_fingerprint(model)
-    x, targets = normalise_bytes(torch.from_numpy(TRAIN[0][:40])), torch.from_numpy(TRAIN[1][:40])
-    _Adversary(model, Ball(0.5, 2), 0, 0, False)(x, targets)
+    x, targets = pixels(TRAIN[0][:40]), torch.from_numpy(TRAIN[1][:40])
+    _Adversary(model, Ball(0.5, 2), 0, 0, False, normalise_pixels).attacked(x, targets)
     assert state_fingerprint(model) == before  # running means too
     assert all(module.training for module in model.modules())
     assert all(parameter.grad is None for parameter in model.parameters())
@@ -181,9 +188,9 @@ def test_pictures_are_shifted_by_whole_pixels_and_black_comes_in() -> None:
 
 
 def test_flips_mirror_about_half_of_the_pictures() -> None:
-    adversary = _Adversary(network("small", px=PX), Ball(0.0, 1), 0, 0, True)
-    x = normalise_bytes(torch.from_numpy(TRAIN[0][:100]))
-    found = adversary(x, torch.from_numpy(TRAIN[1][:100]))
+    adversary = _Adversary(network("small", px=PX), Ball(0.0, 1), 0, 0, True, normalise_pixels)
+    x = pixels(TRAIN[0][:100])
+    found = adversary.attacked(x, torch.from_numpy(TRAIN[1][:100]))
     same = (found - x).abs().flatten(1).amax(dim=1) < 1e-4
     mirrored = (found - x.flip(3)).abs().flatten(1).amax(dim=1) < 1e-4
     assert bool((same ^ mirrored).all())
@@ -235,3 +242,80 @@ def test_bad_attacks_are_one_sentence(
 ) -> None:
     with pytest.raises(InputError, match=words):
         robust_accuracy(network("small", px=PX), images, labels, 0.5, **options)  # type: ignore[arg-type]
+
+
+class Normalising(torch.nn.Module):
+    """A network that takes pixels in [0, 1] and normalises them itself, as public robust checkpoints do."""
+
+    def __init__(self, inner: torch.nn.Module):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(normalise_pixels(x))
+
+
+def as_they_are(x: torch.Tensor) -> torch.Tensor:
+    return x
+
+
+def test_a_network_that_normalises_itself_is_measured_as_it_is() -> None:
+    """Normalised twice it was measured at less, and nobody was told."""
+    inner = network("small", px=PX, seed=3)
+    fit(inner, *TRAIN, epochs=3, batch=50, lr=3e-3)
+    wrapped = Normalising(inner)
+    with pytest.raises(InputError, match=r"`Normalising` is no network of errata\.train: say with `prepare`"):
+        robust_accuracy(wrapped, *TEST, 0.0)
+    with pytest.raises(InputError, match="`Normalising` is no network"):
+        fit_robust(wrapped, *TRAIN, radius=0.5, epochs=1, lr=1e-3)
+    for radius in (0.0, 0.2):
+        own = robust_accuracy(wrapped, *TEST, radius, prepare=as_they_are, steps=3)
+        assert own == pytest.approx(robust_accuracy(inner, *TEST, radius, steps=3), abs=0.011)
+    assert robust_accuracy(wrapped, *TEST, 0.0, prepare=as_they_are) > 0.9
+    assert robust_accuracy(wrapped, *TEST, 0.0, prepare=normalise_pixels) < 0.8  # what happened without being said
+
+
+def loader(rows: tuple[np.ndarray, np.ndarray], batch: int = 50) -> torch.utils.data.DataLoader:
+    data = torch.utils.data.TensorDataset(pixels(rows[0]), torch.from_numpy(rows[1]))
+    return torch.utils.data.DataLoader(data, batch_size=batch, shuffle=False)
+
+
+def test_a_loader_trains_and_measures_as_its_arrays_do() -> None:
+    model = network("small", px=PX, seed=3)
+    history = fit_robust(
+        model, loader(TRAIN), radius=RADIUS, steps=3, epochs=5, lr=3e-3, flip=True, validation=loader(TEST)
+    )
+    assert history[-1].validation_accuracy == pytest.approx(robust_accuracy(model, *TEST, 0.0))
+    assert history[-1].validation_accuracy > 0.9
+    by_loader = robust_accuracy(model, loader(TEST), radius=RADIUS, steps=3)
+    assert by_loader == pytest.approx(robust_accuracy(model, *TEST, RADIUS, steps=3, batch=50), abs=0.02)
+    whole = [((pixels(TEST[0]) * 255).round().to(torch.uint8), torch.from_numpy(TEST[1]))]
+    assert robust_accuracy(model, whole) == pytest.approx(robust_accuracy(model, *TEST, 0.0))
+
+
+def test_grey_pictures_are_trained_on_and_attacked() -> None:
+    grey = TRAIN[0][..., 0], TRAIN[1]
+    torch.manual_seed(0)
+    layers = [torch.nn.Conv2d(1, 8, 3, 2, 1), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(8 * 64, 1)]
+    model = torch.nn.Sequential(*layers)
+    fit_robust(model, *grey, radius=0.2, steps=2, epochs=4, batch=50, lr=3e-3, prepare=normalise_pixels)
+    fresh = TEST[0][..., 0]
+    clean = robust_accuracy(model, fresh, TEST[1], 0.0, prepare=normalise_pixels)
+    assert clean > 0.8
+    assert robust_accuracy(model, fresh[..., None], TEST[1], 0.0, prepare=normalise_pixels) == clean
+    assert robust_accuracy(model, fresh, TEST[1], 0.4, prepare=normalise_pixels) < clean
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([(4 * pixels(TEST[0][:8]) - 2, torch.zeros(8))], r"floats in \[0, 1\]; got -\d.* give it as `prepare`"),
+        ([pixels(TEST[0][:8])], "a batch must be images and classes, in that order; got a Tensor"),
+        ([(torch.zeros(8, 16, 16, 3), torch.zeros(8))], r"got \(8, 16, 16, 3\) and \(8,\)"),
+        (iter([]), "a loader that knows its number of batches; got a list_iterator"),
+        ([(pixels(TEST[0][:8]), torch.full((8,), 7))], "`labels` must be 0 or 1 for 1 logits; got 7 in row 0"),
+    ],
+)
+def test_a_loader_that_cannot_be_meant_is_one_sentence(rows: object, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        robust_accuracy(network("small", px=PX), rows, radius=0.5)  # type: ignore[arg-type]

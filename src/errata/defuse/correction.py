@@ -17,7 +17,7 @@ from ..core.gaps import wilson
 from ..tensors import state_fingerprint
 from ..train import fine_tune, measure_accuracy
 from .identify import Classifier, predict_classes
-from .labels import NONE, Judged, Vote, judge
+from .labels import NONE, Judged, Vote, judge, told_name
 from .novelty import novelty
 from .regions import Mistakes, Regions
 from .search import Job, LabelledImages, check_labelled
@@ -35,6 +35,7 @@ HELD_OUT = 0.1  # share of the training images that choose the strength where th
 ALPHA = 0.05
 ORACLE = "oracle"  # the person that an oracle's votes are by
 TEST = "test"  # the group of test rows
+ADDED = {"faithful": 0.75, "quorum": 1}  # settings that older corrections do not name, and had so
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +80,7 @@ def judge_regions(
                     f"`{vote.person}` gives region `{vote.region}` the class {vote.label}; there are 0 to "
                     f"{len(job.names) - 1}, and -1 for none of them"
                 )
-        return judge(regions.ids, cast, predictions, job.settings.rho)
+        return judge(regions.ids, cast, predictions, job.settings.rho, job.settings.quorum)
     if not job.run.has("votes"):
         labels = ask_oracle(job, oracle, images.reshape(-1, *images.shape[2:])).reshape(predictions.shape)
         job.run.write("votes", labels.tolist())
@@ -205,7 +206,7 @@ def _tune(job: Job, strength: float, rows: LabelledImages, extra: LabelledImages
 
 def _compare(job: Job, test_set: TestSet, before: Array, after: Array, facts: dict[str, Any]) -> Comparison:
     """Test rows, all regions, and each region; intervals hold for all of them at once."""
-    names = job.run.load("samples").facts["names"]
+    names = _region_names(job)
     on_test = test_set.groups == TEST
     rows = {TEST: ("test rows", on_test), "regions": ("all regions", ~on_test)}
     for id in dict.fromkeys(test_set.groups[~on_test].tolist()):
@@ -213,6 +214,17 @@ def _compare(job: Job, test_set: TestSet, before: Array, after: Array, facts: di
     groups = [Group(id, name, "", inside, before, after) for id, (name, inside) in rows.items() if inside.any()]
     changes = tuple(measure(group, None, ALPHA / len(groups)) for group in groups)
     return Comparison(changes, "wrong", ALPHA, facts)
+
+
+def _region_names(job: Job) -> dict[str, str]:
+    """By what people or the oracle said."""
+    samples = job.run.load("samples")
+    names = dict(samples.facts["names"])
+    judged = {} if not job.run.has("judged") else {one["id"]: Judged.from_json(one) for one in job.run.read("judged")}
+    for j, id in enumerate(names):
+        if id in judged:
+            names[id] = told_name(names[id], judged[id], samples.arrays["predictions"][j], job.names)
+    return names
 
 
 def tune_on_single_mistakes(
@@ -337,5 +349,6 @@ def has_correction(job: Job, request: Mapping[str, Any]) -> bool:
     content = job.run.read("correction")
     before = content["asked"]
     settings = {name: value for name, value in before["settings"].items() if name not in RETIRED}
+    settings = {**ADDED, **settings}
     same = {**before, "settings": settings} == request
     return bool(same and content["model"] == state_fingerprint(load_corrected(job)))

@@ -26,6 +26,7 @@ class Vote:
     sample: int
     person: str
     label: int  # a class, or NONE
+    final: bool = False  # somebody's last word, which needs no quorum
 
 
 @dataclass(frozen=True)
@@ -54,13 +55,16 @@ class Judged:
         return cls(**{**fields, **tuples})
 
 
-def judge(ids: Sequence[str], votes: Iterable[Vote], predictions: Array, rho: float = 0.5) -> tuple[Judged, ...]:
+def judge(
+    ids: Sequence[str], votes: Iterable[Vote], predictions: Array, rho: float = 0.5, quorum: int = 1
+) -> tuple[Judged, ...]:
     """Judge every region by its votes; a person's last vote on a sample counts.
 
     predictions: (r, s) the classifier's, of every sample. rho: a region is misclassified where the classifier is wrong
-    on more than this share of labelled samples.
+    on more than this share of labelled samples. quorum: people who must vote on a sample before it has a label.
     """
     answers: dict[str, dict[int, dict[str, int]]] = {id: {} for id in ids}  # region -> sample -> person -> label
+    final: set[tuple[str, int]] = set()
     for vote in votes:
         if vote.region not in answers or not 0 <= vote.sample < predictions.shape[1]:
             raise InputError(
@@ -68,6 +72,10 @@ def judge(ids: Sequence[str], votes: Iterable[Vote], predictions: Array, rho: fl
                 f"{len(ids)} regions with {predictions.shape[1]} samples each"
             )
         answers[vote.region].setdefault(vote.sample, {})[vote.person] = vote.label
+        if vote.final:
+            final.add((vote.region, vote.sample))
+    for id, samples in answers.items():
+        answers[id] = {i: said for i, said in samples.items() if len(said) >= quorum or (id, i) in final}
     return tuple(_judge_region(id, answers[id], predictions[j], rho) for j, id in enumerate(ids))
 
 
@@ -102,6 +110,21 @@ def _judge_region(id: str, answers: Mapping[int, Mapping[str, int]], predictions
             max(Counter(votes.values()).values()) / len(votes) for votes in answers.values() if len(votes) > 1
         ),
     )
+
+
+def told_name(found: str, region: Judged, predictions: Array, classes: Sequence[str]) -> str:
+    """A region's name by what people said of it; `found`, by the classes of the images it came from, before they did.
+
+    predictions: (s,) of its samples.
+    """
+    if region.verdict == "not labelled":
+        return found
+    if region.label is None:
+        return f"no common label, predicted {classes[int(Counter(predictions.tolist()).most_common(1)[0][0])]}"
+    others = [int(predicted) for predicted in predictions if predicted != region.label]
+    if region.verdict == "classified well" or not others:
+        return f"{classes[region.label]}, classified well"
+    return f"{classes[region.label]} taken for {classes[Counter(others).most_common(1)[0][0]]}"
 
 
 def majority(labels: Iterable[int]) -> int | None:

@@ -17,7 +17,7 @@ from ..report.image_sources import SMALL
 from ..report.rendering import templates
 from ..report.sheets import png
 from ..report.static_files import PAGE, STYLES, Script, file_text, policy, script_text
-from .labels import Judged, majority_agreement
+from .labels import Judged, majority_agreement, told_name
 from .links import SavedRegions, ServedRegions
 from .view import RunView
 
@@ -137,7 +137,10 @@ def _thousandths(xy: Array) -> list[tuple[int, int]]:
 def title(run: RunView) -> str:
     """One sentence on what was found."""
     if not run.judged:
-        titles = {"no mistakes": "No mistake was found beyond the data."}
+        titles = {
+            "no mistakes": "No mistake was found beyond the data.",
+            "poor generator": "The generator is too poor to search with.",
+        }
         return titles.get(run.stage, "No region was found.")
     waiting = sum(region.verdict == "not labelled" for region in run.judged)
     if waiting:
@@ -176,7 +179,7 @@ def line(run: RunView, region: Judged, address: Address) -> Context:
     }
     # The class that a region comes from would sway who has yet to label it.
     if region.verdict != "not labelled":
-        entry["name"] = run.names[region.id]
+        entry["name"] = _name(run, region.id)
     if region.label is not None:
         entry["label"] = run.class_names[region.label]
     if region.share is not None:
@@ -184,8 +187,14 @@ def line(run: RunView, region: Judged, address: Address) -> Context:
     if run.comparison is not None:
         for change in run.comparison.changes:
             if change.id == region.id:
-                entry["change"] = changes.change_line(change, run.names[region.id], AXIS, 1.0)
+                entry["change"] = changes.change_line(change, _name(run, region.id), AXIS, 1.0)
     return entry
+
+
+def _name(run: RunView, id: str) -> str:
+    """A region's name by what people said of it."""
+    j = run.index(id)
+    return told_name(run.names[id], run.judged[j], run.predictions[j], run.class_names)
 
 
 def samples(run: RunView, region: Judged, address: Address) -> list[Context]:

@@ -3,7 +3,7 @@ labels may come days later, and on another machine."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from ..core import Array, Comparison, Progress, silent
+from ..core.comparison import Change
 from ..tensors import Prepare
 from . import correction, search
 from .correction import Oracle, Votes
@@ -25,7 +26,7 @@ from .settings import DefuseSettings
 from .vae import Architecture, Vae
 from .view import load_run
 
-Stage = Literal["no mistakes", "no regions", "to label", "nothing to correct", "corrected"]
+Stage = Literal["poor generator", "no mistakes", "no regions", "to label", "nothing to correct", "corrected"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +98,9 @@ def defuse(
     )
     search.check_stages(job)
     vae = search.make_vae(job, vae)
+    told = job.run.read("vae-told")
+    if told["same_class"] < job.settings.faithful:
+        return _end(job, "poor generator", _poor_generator(job, told))
     mistakes = search.make_mistakes(job, vae)
     if not len(mistakes):
         tried = mistakes.facts["tried"]
@@ -107,20 +111,29 @@ def defuse(
     samples = search.make_samples(job, vae, regions)
     make_map(job, vae, mistakes, regions)
     judged = correction.judge_regions(job, regions, samples, oracle, votes)
-    judge_name = "people" if oracle is None else "oracle"
+    result = _SearchResult(vae, mistakes, regions, samples, judged)
+    return _wait(job, result, oracle, partly) or _correct(job, result, validation, test, oracle)
+
+
+def _wait(job: Job, result: _SearchResult, oracle: Oracle | None, partly: bool) -> Defused | None:
+    """The end of a run that has nothing to correct yet, or nothing at all; None where it goes on."""
+    judged = result.judged
     job.run.write("judged", [region.to_json() for region in judged])
+    judge_name = "people" if oracle is None else "oracle"
     job.run.write("judged-by", judge_name)
-    waiting = sum(region.samples < samples[1].shape[1] for region in judged)
+    waiting = sum(region.samples < result.samples[1].shape[1] for region in judged)
     if waiting and not (partly and any(region.samples for region in judged)):
         words = f"{waiting} of {len(judged)} regions have samples without a label"
-        return _end(job, "to label", words, regions=regions, judged=judged)
-    if not any(region.verdict == "misclassified" for region in judged):
-        unnamed = sum(region.verdict == "no common label" for region in judged)
-        words = f"no region of {len(judged)} is misclassified; {unnamed} of them have no label that most would give"
-        if oracle is not None:
-            words += "; remove `votes.json` to ask the oracle again"
-        return _end(job, "nothing to correct", words, regions=regions, judged=judged)
-    return _correct(job, _SearchResult(vae, mistakes, regions, samples, judged), validation, test, oracle)
+        if oracle is None and job.settings.quorum > 1:
+            words += f", which {job.settings.quorum} people must give (`quorum`)"
+        return _end(job, "to label", words, regions=result.regions, judged=judged)
+    if any(region.verdict == "misclassified" for region in judged):
+        return None
+    unnamed = sum(region.verdict == "no common label" for region in judged)
+    words = f"no region of {len(judged)} is misclassified; {unnamed} of them have no label that most would give"
+    if oracle is not None:
+        words += "; remove `votes.json` to ask the oracle again"
+    return _end(job, "nothing to correct", words, regions=result.regions, judged=judged)
 
 
 def _correct(
@@ -157,6 +170,31 @@ def _correct(
     return _corrected(job, result, len(chosen))
 
 
+def _poor_generator(job: Job, told: Mapping[str, Any]) -> str:
+    return (
+        f"{told['same_class']:.1%} of {told['pictures']:,} reconstructions keep the class that the classifier gives "
+        f"their image, and `faithful` asks for {job.settings.faithful:.0%}: what it gets wrong would be the "
+        "generator's blur; in another folder train one with more `epochs`, a larger `latent` or a smaller `beta`, or "
+        "lower `faithful` here"
+    )
+
+
+def _told_changes(changes: Sequence[Change], rho: float) -> str:
+    """What became of the regions: corrected is one that is better and no longer misclassified."""
+    regions = [change for change in changes if change.id not in (correction.TEST, "regions")]
+    better = [change for change in regions if change.judgement == "better"]
+    corrected = [change for change in better if (change.after_rate or 0.0) <= rho]
+    worse = sum(change.judgement == "worse" for change in regions)
+    counts = {
+        "corrected": len(corrected),
+        "better and still misclassified": len(better) - len(corrected),
+        "not changed": len(regions) - len(better) - worse,
+        "worse": worse,
+    }
+    parts = [f"{count} {words}" for words, count in counts.items() if count or words == "corrected"]
+    return f"of these {', '.join(parts)}"
+
+
 def _fingerprint(labelled: LabelledImages | None) -> str | None:
     if labelled is None:
         return None
@@ -166,7 +204,8 @@ def _fingerprint(labelled: LabelledImages | None) -> str | None:
 def _corrected(job: Job, result: _SearchResult, count: int) -> Defused:
     """The end of a run with the correction of its folder, of so many regions."""
     content = job.run.read("correction")
-    words = f"{count} of {len(result.judged)} regions are misclassified, and corrected"
+    changes = Comparison.from_json(content["comparison"]).changes
+    words = f"{count} of {len(result.judged)} regions are misclassified; {_told_changes(changes, job.settings.rho)}"
     if content["comparison"]["facts"]["harmed"]:
         words += "; every strength costs accuracy on validation rows, so lower `tune_lr`"
     agreement = {name: asdict(part) for name, part in majority_agreement(result.judged).items()}

@@ -37,6 +37,9 @@ LabelledImages = tuple[Array, Array]  # (n, h, w) or (n, h, w, 3) bytes, and cla
 
 STAGES = ("vae", "mistakes", "regions", "samples")
 CHECKED = 5000  # training images on which classifier and VAE are checked
+PREPARED = 1000  # training images on which `prepare` is checked
+ALONE = 4  # of them that are also prepared one by one
+BETTER = 0.05  # accuracy by which a classifier without `prepare` may not surpass itself with it
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,14 +98,17 @@ def start(
     if vae is None:
         check_training(len(images), settings.epochs, settings.batch, settings.beta, settings.anneal)
     shape = _vae_architecture(images.shape[1:], architecture, vae, settings.latent)
-    settings = replace(settings, latent=shape.latent)
+    stored = RunFolder(folder).about if is_run(folder) else {}
+    settings = replace(settings, latent=shape.latent).for_data(
+        len(images), {**stored.get("settings", {}), **stored.get("correction", {})}
+    )
     borrowed = None if vae is None else state_fingerprint(vae)
     facts: dict[str, Any] = {
         "settings": settings.of_search(),
         "architecture": asdict(shape),
         "class_names": list(names),
         "model": state_fingerprint(classifier.model),
-        "prepare": _summary_of_prepare(classifier, images[:2], device),
+        "prepare": _summary_of_prepare(classifier, images, device, stored.get("prepare")),
         "data": data_fingerprint(images, labels),
         "disturbed": data_fingerprint(*sets[settings.split]),
         "vae": borrowed,
@@ -127,23 +133,44 @@ def _vae_architecture(
     return architecture
 
 
-def _summary_of_prepare(classifier: Classifier, two: Array, device: torch.device | str) -> list[float] | None:
-    """Statistics of what `prepare` makes of two images, in few digits: another machine may differ in the last ones."""
+def _summary_of_prepare(
+    classifier: Classifier, images: Array, device: torch.device | str, stored: list[float] | None
+) -> list[float] | None:
+    """Statistics of what `prepare` makes of images, in few digits: another machine may differ in the last ones.
+
+    stored: those of a run that is resumed; runs of before 0.5 have four, of their first two images.
+    """
     if classifier.prepare is None:
         return None
-    values = classifier.prepare(to_pixels(torch.from_numpy(np.ascontiguousarray(two)).to(device)))
-    if not isinstance(values, torch.Tensor) or not values.isfinite().all():
-        if isinstance(values, torch.Tensor):
-            got = "NaN or infinity"
-        else:
-            got = f"a {type(values).__name__}"
+    if stored is not None and len(stored) == 4:
+        values = _prepared(classifier, images[:2], device).double()
+        statistics = [values.mean(), values.std(correction=0), values.min(), values.max()]
+        return _round_together([float(statistic) for statistic in statistics])
+    some = images[np.random.default_rng(0).permutation(len(images))[:PREPARED]]
+    values = _prepared(classifier, some, device)
+    alone = torch.cat([_prepared(classifier, some[i : i + 1], device) for i in range(min(ALONE, len(some)))])
+    if alone.shape[1:] != values.shape[1:] or not torch.allclose(alone, values[:ALONE], rtol=1e-3, atol=1e-3):
         raise InputError(
-            f"`prepare` must give a tensor of finite numbers; got {got} of the first two of `train`; "
+            "`prepare` makes something else of an image alone than of the same image in a batch; normalise by fixed "
+            "numbers, those of training, not by the batch's own"
+        )
+    rows = values.double().flatten(1)
+    levels = torch.quantile(rows.mean(dim=1), torch.tensor([0.1, 0.5, 0.9], dtype=torch.float64, device=rows.device))
+    statistics = [rows.mean(), rows.std(correction=0), rows.min(), rows.max(), *levels]
+    return _round_together([float(statistic) for statistic in statistics])
+
+
+def _prepared(classifier: Classifier, images: Array, device: torch.device | str) -> torch.Tensor:
+    """What `prepare` makes of images, checked."""
+    assert classifier.prepare is not None
+    values = classifier.prepare(to_pixels(torch.from_numpy(np.ascontiguousarray(images)).to(device)))
+    if not isinstance(values, torch.Tensor) or not values.isfinite().all():
+        got = "NaN or infinity" if isinstance(values, torch.Tensor) else f"a {type(values).__name__}"
+        raise InputError(
+            f"`prepare` must give a tensor of finite numbers; got {got} of {len(images)} images of `train`; "
             "where it divides by an image's own spread, that of a blank one is 0"
         )
-    values = values.detach().double()
-    statistics = (values.mean(), values.std(correction=0), values.min(), values.max())
-    return _round_together([float(statistic) for statistic in statistics])
+    return values.detach().float()
 
 
 def _round_together(values: list[float]) -> list[float]:
@@ -198,7 +225,25 @@ def _check_classifier(
             f"it must pass {enough:.1%}, or it may be no better than chance; "
             "give `prepare`, which normalises pixels as it was trained, and labels in its order"
         )
+    if classifier.prepare is not None:
+        _check_prepare_helps(classifier, images[rows], labels[rows], accuracy, device)
     return tuple(map(str, names))
+
+
+def _check_prepare_helps(
+    classifier: Classifier, images: Array, labels: Array, accuracy: float, device: torch.device | str | None
+) -> None:
+    """An error where the classifier does better on pixels as they are: then it normalises them itself, or otherwise."""
+    try:
+        bare = predict_classes(Classifier(classifier.model), images, device=device)
+    except RuntimeError:
+        return  # it takes nothing but what `prepare` makes: other channels, or another size
+    without = float((bare == labels).mean())
+    if without > accuracy + BETTER:
+        raise InputError(
+            f"the classifier is right on {accuracy:.1%} of {len(labels):,} training images through `prepare`, and on "
+            f"{without:.1%} without it; leave `prepare` out where the network normalises pixels itself"
+        )
 
 
 def _count_classes(classifier: Classifier, two: Array, device: torch.device | str | None) -> int:

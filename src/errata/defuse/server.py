@@ -42,7 +42,16 @@ class LiveRun:
         if by_oracle or not view.names:  # people's answers are stored beside it
             return view
         votes = read_votes(self.records, self.run)
-        return replace(view, judged=judge(list(view.names), votes, view.predictions, view.facts["settings"]["rho"]))
+        return replace(
+            view,
+            judged=judge(
+                list(view.names),
+                votes,
+                view.predictions,
+                view.facts["settings"]["rho"],
+                view.facts["settings"].get("quorum", 1),
+            ),
+        )
 
     def stored(self) -> RunView:
         """The run as its folder has it, which is enough for an image and to save an answer."""

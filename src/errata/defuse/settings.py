@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from numbers import Real
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -14,15 +14,44 @@ from ..core import InputError
 from .sweep import STRENGTHS
 
 # Settings of the correction: it can be made again with other values without another search.
-CORRECTION = ("rho", "tuning", "testing", "strengths", "tune_epochs", "tune_batch", "tune_lr", "selection", "baseline")
+CORRECTION = (
+    "faithful",
+    "rho",
+    "quorum",
+    "tuning",
+    "testing",
+    "strengths",
+    "tune_epochs",
+    "tune_batch",
+    "tune_lr",
+    "selection",
+    "baseline",
+)
+# Settings that are None until the data are known.
+FROM_DATA = ("epochs", "batch", "anneal", "tune_epochs", "tune_batch")
+VAE_STEPS = 8850  # of training a VAE, at most: 150 epochs of MNIST
+MOST_EPOCHS = 150
+LARGEST_BATCH = 1024
+SMALLEST_BATCH = 32
+BATCHES = 50  # of an epoch, where the data are few
+FEWEST_EPOCHS = 10
+ANNEAL = 500  # steps, or a tenth of all where those are fewer
+TUNE_STEPS = 700  # of fine-tuning: three epochs of MNIST
+TUNE_EPOCHS = (3, 20)
+TUNE_BATCH = (32, 256)
+TUNE_BATCHES = 20  # of an epoch, where the data are few
 
 # The range of every number: what the stage that uses it takes, so that nothing is refused hours later.
 RANGES: tuple[tuple[str, Callable[[float], bool], str], ...] = (
     ("at least 0", lambda x: x >= 0, "beta anneal strengths"),
-    ("at least 1", lambda x: x >= 1, "latent epochs q cap most components steps shown tuning testing tune_epochs"),
+    (
+        "at least 1",
+        lambda x: x >= 1,
+        "latent epochs q cap most components steps shown quorum tuning testing tune_epochs",
+    ),
     ("at least 2", lambda x: x >= 2, "batch tune_batch"),  # a single row has no variance to normalise by
     ("above 0", lambda x: x > 0, "lr tune_lr a b scale tau"),
-    ("in [0, 1)", lambda x: 0 <= x < 1, "least rho"),
+    ("in [0, 1)", lambda x: 0 <= x < 1, "least rho faithful"),
     (f"in [0, {2**32})", lambda x: 0 <= x < 2**32, "seed"),  # the range of scikit-learn's k-means
 )
 KIND_NAMES = {int: "a whole number", float: "a finite number", bool: "true or false"}
@@ -40,9 +69,9 @@ class DefuseSettings:
 
     latent: int = 10  # dimensions of a code of the VAE
     beta: float = 0.1  # weight of KL in the VAE's loss
-    anneal: int = 500  # steps until it counts in full
-    epochs: int = 150  # of training the VAE
-    batch: int = 1024
+    anneal: int | None = None  # steps until it counts in full. Default: 500, or a tenth of all steps if that is less
+    epochs: int | None = None  # of training the VAE. Default: 150, or as many as make 8,850 steps, at least 10
+    batch: int | None = None  # images of a step. Default: 1,024, or a fiftieth of all images if that is less
     lr: float = 1e-3
     a: float = 50.0  # of the noise: scale * (Beta(a, b) - its mean)
     b: float = 50.0
@@ -57,12 +86,14 @@ class DefuseSettings:
     steps: int = 200  # of variational inference
     tau: float = 0.05  # share of a region's covariance that its samples are drawn with
     shown: int = 10  # samples of a region that are labelled
+    faithful: float = 0.75  # share of reconstructions that must keep their class, or the run stops before its search
+    quorum: int = 1  # people who must label a sample before it counts; somebody's final word and an oracle's do alone
     rho: float = 0.5  # share of labelled samples above which a region is misclassified
     tuning: int = 256  # samples of a region that the correction is trained on
     testing: int = 256  # samples of a region that the correction is measured on
     strengths: tuple[float, ...] = STRENGTHS  # weights of the regions' loss that are tried
-    tune_epochs: int = 3  # of fine-tuning at every strength
-    tune_batch: int = 256
+    tune_epochs: int | None = None  # of fine-tuning at every strength. Default: as make 700 steps, from 3 to 20
+    tune_batch: int | None = None  # rows of a step. Default: 256, or a twentieth of all rows, at least 32
     tune_lr: float = 1e-4
     selection: Literal["no-harm", "validation"] = "no-harm"  # how a strength is chosen; see `errata.defuse.sweep`
     baseline: bool = True  # also tune on single mistakes, where an oracle labels them
@@ -71,6 +102,19 @@ class DefuseSettings:
     def __post_init__(self) -> None:
         for name in KINDS:
             object.__setattr__(self, name, _checked_value(name, getattr(self, name)))
+
+    def for_data(self, n: int, stored: Mapping[str, Any] | None = None) -> DefuseSettings:
+        """With the settings of both trainings filled in: as a run stored them, else from the number of images."""
+        known = {name: (stored or {}).get(name) for name in FROM_DATA if getattr(self, name) is None}
+        found = replace(self, **{name: value for name, value in known.items() if value is not None})
+        batch = found.batch or min(LARGEST_BATCH, max(SMALLEST_BATCH, n // BATCHES))
+        batches = math.ceil(n / batch)
+        epochs = found.epochs or min(MOST_EPOCHS, max(FEWEST_EPOCHS, math.ceil(VAE_STEPS / batches)))
+        anneal = min(ANNEAL, epochs * batches // 10) if found.anneal is None else found.anneal
+        tune_batch = found.tune_batch or int(np.clip(n // TUNE_BATCHES, *TUNE_BATCH))
+        tune_epochs = found.tune_epochs or int(np.clip(math.ceil(TUNE_STEPS / math.ceil(n / tune_batch)), *TUNE_EPOCHS))
+        training = {"batch": batch, "epochs": epochs, "anneal": anneal}
+        return replace(found, **training, tune_batch=tune_batch, tune_epochs=tune_epochs)
 
     def of_search(self) -> dict[str, Any]:
         """Settings up to the samples that are labelled."""
@@ -85,8 +129,13 @@ class DefuseSettings:
         """The paper's settings for MNIST, with some changed."""
         paper: dict[str, Any] = {
             "beta": 4.0,
+            "anneal": 500,
             "epochs": 800,
             "batch": 2048,
+            "faithful": 0.0,
+            "quorum": 5,
+            "tune_epochs": 3,
+            "tune_batch": 256,
             "scale": 1.0,
             "centred": False,
             "q": 500,
@@ -100,13 +149,15 @@ class DefuseSettings:
         return cls(**{**paper, **changes})
 
 
-KINDS = get_type_hints(DefuseSettings)
+KINDS = {**get_type_hints(DefuseSettings), **dict.fromkeys(FROM_DATA, int)}
 
 
 def parse_setting(name: str, text: str) -> Any:
     """A setting's value from text; what is none stays text, which `DefuseSettings` refuses."""
     kind = KINDS[name]
     text = text.strip().strip("\"'")
+    if name in FROM_DATA and text == "auto":
+        return None
     try:
         if kind is bool:
             return {"true": True, "false": False}[text.lower()]
@@ -121,6 +172,8 @@ def parse_setting(name: str, text: str) -> Any:
 
 def _checked_value(name: str, value: Any) -> Any:
     """The value as the setting's own type; an error where it has another, or lies outside its range."""
+    if value is None and name in FROM_DATA:
+        return None
     kind = KINDS[name]
     if get_origin(kind) is Literal:
         choices = get_args(kind)

@@ -43,18 +43,21 @@ def read_votes(records: Any, run: RunFolder) -> list[Vote]:
     class_names = list(run.about["class_names"])
     predictions = dict(zip(samples.facts["names"], samples.arrays["predictions"].tolist(), strict=True))
     settled = {(entry.queue, entry.item) for entry in records.settled(task="class")}
+    whole = {(entry.queue, entry.item) for entry in records.settled(task="region")}
     votes: list[Vote] = []
     for entry in _current_answers(records, "region"):
         _check_answer(entry, predictions, class_names)
         labels = predictions[entry.queue]
         if entry.answer["failure"]:
             labels = [_class_of(entry.answer["label"], class_names)] * len(labels)
+        final = (entry.queue, entry.item) in whole
         for i, label in enumerate(labels):
             if (entry.queue, str(i)) not in settled:
-                votes.append(Vote(entry.queue, i, entry.person, label))
+                votes.append(Vote(entry.queue, i, entry.person, label, final))
     for entry in _current_answers(records, "class"):
         _check_answer(entry, predictions, class_names)
-        votes.append(Vote(entry.queue, int(entry.item), entry.person, _class_of(entry.answer, class_names)))
+        final = (entry.queue, entry.item) in settled
+        votes.append(Vote(entry.queue, int(entry.item), entry.person, _class_of(entry.answer, class_names), final))
     return votes
 
 

@@ -124,17 +124,17 @@ def fit(
     steps = math.ceil(len(images) / batch)
     history: list[Epoch] = []
     with on_device(model, device) as where:
-        pixels = _resident(images, where)
+        pixels = resident(images, where)
         targets = as_tensor(labels).to(where)
         check_labels(model, pixels[:2].to(where), targets)
         row_weights = None if weights is None else torch.as_tensor(weights, dtype=torch.float32).to(where)
         rows = _TrainingRows(pixels, targets, row_weights, loss or row_losses, disturb)
-        optimiser = _optimiser(model, lr, where)
+        optimiser = new_optimiser(model, lr, where)
         for number in range(epochs):
             # Batches of nearly one size: a last one of a single row has no variance to normalise by.
             parts = torch.randperm(len(pixels), generator=generator).to(pixels.device).tensor_split(steps)
-            rates = [lr * _rate_share(number * steps + step, epochs * steps) for step in range(steps)]
-            batches = _schedule(optimiser, parts, rates)
+            rates = [lr * rate_share(number * steps + step, epochs * steps) for step in range(steps)]
+            batches = scheduled(optimiser, parts, rates)
             mean = run_epoch(model, optimiser, batches, lambda part: rows.batch_loss(model, part))
             accuracy = None if validation is None else _accuracy(model, *validation, where, batch)
             history.append(Epoch(number, mean, accuracy))
@@ -197,17 +197,15 @@ def predicted_classes(logits: torch.Tensor) -> torch.Tensor:
     return logits.argmax(dim=1)
 
 
-def _schedule(
-    optimiser: torch.optim.Optimizer, parts: Iterable[torch.Tensor], rates: Iterable[float]
-) -> Iterator[torch.Tensor]:
-    """The parts, with the optimiser set to each one's learning rate before it is used."""
-    for rows, rate in zip(parts, rates, strict=True):
+def scheduled(optimiser: torch.optim.Optimizer, batches: Iterable[Batch], rates: Iterable[float]) -> Iterator[Batch]:
+    """The batches, with the optimiser set to each one's learning rate before it is used."""
+    for batch, rate in zip(batches, rates, strict=True):
         for group in optimiser.param_groups:
             group["lr"] = rate
-        yield rows
+        yield batch
 
 
-def _rate_share(step: int, total: int) -> float:
+def rate_share(step: int, total: int) -> float:
     """Share of the full learning rate: a linear rise, then half a cosine down to 0."""
     position = (step + 1) / total
     if position < WARM_UP:
@@ -239,7 +237,7 @@ def share_correct(model: nn.Module, outputs: Iterable[tuple[torch.Tensor, torch.
     return correct / total
 
 
-def _optimiser(model: nn.Module, lr: float, where: torch.device) -> torch.optim.Optimizer:
+def new_optimiser(model: nn.Module, lr: float, where: torch.device) -> torch.optim.Optimizer:
     if where.type != "cuda":
         return torch.optim.Adam(model.parameters(), lr=lr, weight_decay=WEIGHT_DECAY)
     model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing from torch's annotations
@@ -253,7 +251,7 @@ def precision(where: torch.device) -> AbstractContextManager[object]:
     return nullcontext()
 
 
-def _resident(images: Images, where: torch.device) -> torch.Tensor:
+def resident(images: Images, where: torch.device) -> torch.Tensor:
     """The images on the device where they fit, else where they are."""
     pixels = as_tensor(images)
     if where.type == "cuda" and pixels.nbytes > FITS * torch.cuda.mem_get_info(where)[0]:
@@ -297,7 +295,11 @@ def check_images(images: Images, labels: Images) -> None:
 def check_labels(model: nn.Module, two: torch.Tensor, targets: torch.Tensor) -> None:
     """An error unless every label has a logit: such a label would train nonsense, or end a GPU's process."""
     with evaluating(model):
-        logits = model(normalise_bytes(two)).shape[1]
+        check_classes(model(normalise_bytes(two)).shape[1], targets)
+
+
+def check_classes(logits: int, targets: torch.Tensor) -> None:
+    """An error unless every label has one of so many logits."""
     wrong = torch.isin(targets, torch.arange(max(2, logits), device=targets.device), invert=True).nonzero()
     if len(wrong):
         row = int(wrong[0])

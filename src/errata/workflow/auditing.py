@@ -31,7 +31,7 @@ from .influence import embed_searched, influence_options, rank_training_rows
 from .judging import judgement_of
 from .looks import audit_look, options_as_json
 from .methods import Method, Options, build_slicers, default_methods, method_names, reads_influence
-from .notes import drawn_note, input_notes
+from .notes import drawn_note, input_notes, own_layer_notes
 from .searching import SEARCH_ROWS, Effort, method_key
 from .seeking import FEWEST_ROWS, Sought, seek
 from .self_test import RepeatedSearch, SearchTest, measure_search
@@ -172,7 +172,7 @@ def audit(
     findings = find_slices(embedded.evaluation, built, discover, settings, **places)
     tested = measure_search(repeat, findings, self_test, progress)
     embedded, unranked = rank_training_rows(embedded, len(findings.slices), discover, asked)
-    said += unranked
+    said += [*unranked, *own_layer_notes(evaluation, built, findings.slices)]
     record = {**search, **_settings_record(settings, method_names(methods), options, train, findings, sought, said)}
     record |= {"look": look, "softness": softness, "ownership": ownership, "groups": grouping}
     record["influence"] = embedded.record or None

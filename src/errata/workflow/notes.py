@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core import Array, Captions, Evaluation
+from ..core import Array, Captions, Evaluation, Slice
 from ..inputs import other_order
+from ..slicers.barlow import Barlow
 from ..slicers.directions import Directions
 
 
@@ -49,3 +50,23 @@ def drawn_note(discover: Array, search_rows: int) -> list[str]:
         f"The search looked at {search_rows:,} of {n:,} search rows, drawn at random; all {held_out:,} held-out rows "
         "were counted. A smaller slice may be found with more of them (--search-rows)."
     ]
+
+
+def own_layer_notes(evaluation: Evaluation, slicers: Mapping[str, Any], slices: Sequence[Slice]) -> list[str]:
+    """Return the way out where `barlow` searched the model's own layer by what it cannot test, and nothing held."""
+    notes = []
+    for slicer in slicers.values():
+        if not isinstance(slicer, Barlow) or "label" not in slicer.reads:
+            continue
+        name = evaluation.representation(slicer.representation, slicer.name)
+        confirmed = any(slice_.method == slicer.name and slice_.verdict == "confirmed" for slice_ in slices)
+        if confirmed or not evaluation.source(name).from_model:
+            continue
+        notes.append(
+            f"barlow searched `{name}`, the model's own layer, within each {slicer.scope}: there a path knows which "
+            "rows are wrong, so approximations were tested, and none holds. Paths within a prediction are tested "
+            "as they are: `errata audit INPUT -o DIR --method barlow --set barlow.scope=prediction`. So are paths of "
+            "another model's features, best of a robust one: add them with errata.inputs.add_features and audit "
+            "with `--method barlow --representation barlow=robust`."
+        )
+    return notes
