@@ -153,7 +153,8 @@ def test_a_renamed_slice_has_its_name_everywhere_and_no_machine(ask: Ask, record
     curated = ask("GET", "/curate").text
     assert "s1 at night</a></td>" in curated
     assert "Accepted" in curated
-    assert "at night" in ask("GET", "/annotate").text
+    assert "at night" not in ask("GET", "/annotate").text, "a name may tell the label"
+    assert "at night" not in ask("GET", "/annotate/s1").text
     assert "at night" in ask("GET", "/compare").text
 
 

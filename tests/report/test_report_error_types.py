@@ -24,7 +24,7 @@ SETTINGS = {
 
 def words(html: str) -> str:
     """The text of a page, as one line."""
-    html = re.sub(r"(?s)<(style|script)[^>]*>.*?</\1>", " ", html)
+    html = re.sub(r"(?s)<(style|script|dialog)[^>]*>.*?</\1>", " ", html)
     return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 

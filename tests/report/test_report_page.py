@@ -57,6 +57,7 @@ def read(html: str) -> _Reader:
 
 
 def words(html: str) -> str:
+    html = re.sub(r"<dialog id=\"glossary\".*?</dialog>", "", html, flags=re.S)  # it has every word
     return " ".join("".join(read(html).words).split())
 
 

@@ -86,7 +86,7 @@ def build(make_audit: Make, make_slice: Make, pictures: Any) -> Callable[..., Au
 
 
 def words(html: str) -> str:
-    return " ".join(re.sub(r"<[^>]+>", " ", html.partition("<main")[2]).split())
+    return " ".join(re.sub(r"<[^>]+>", " ", html.partition("<main")[2].partition("<dialog")[0]).split())
 
 
 def test_the_path_stands_under_the_name_and_in_the_terminal(build):

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from . import marks, numbers, script_data
 from .contract import Page, View
+from .glossary import GLOSSARY
 from .static_files import PAGE, PERSON, SAVED, Script
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-KEYS = (("?", "this list"), ("j k", "next, previous slice"))
+KEYS = (("?", "this list"), ("g", "what the words mean"), ("j k", "next, previous slice"))
 
 
 @cache
@@ -50,6 +51,7 @@ def shared_values(view: View) -> dict[str, Any]:
         "keys": _keys(view),
         "fingerprint": audit.evaluation.fingerprint,
         "numbers": numbers,
+        "glossary": GLOSSARY,
         "hypothesis_example": script_data.example_condition(audit),
     }
 

@@ -140,6 +140,7 @@ def context(view: View, request: Request) -> dict[str, Any]:
         "more_error_types": error_types[MAX_ERROR_TYPES:],
         "sections": sections(view, None),
         "made": provenance(audit),
+        "settings": other_settings(audit),
     }
 
 
@@ -192,8 +193,13 @@ def provenance(audit: Audit) -> list[tuple[str, str, bool]]:
     influence = sentences.influence(settings)
     if influence:
         lines.append(("Influence", influence, False))
-    others = [(key, value) for key, value in settings.items() if key not in NAMED_SETTINGS]
-    return lines + [(key, json.dumps(value, default=str, ensure_ascii=False), True) for key, value in others]
+    return lines
+
+
+def other_settings(audit: Audit) -> list[tuple[str, str]]:
+    """(name, value) of the settings that have no line of their own."""
+    others = [(key, value) for key, value in audit.settings.items() if key not in NAMED_SETTINGS]
+    return [(key, json.dumps(value, default=str, ensure_ascii=False)) for key, value in others]
 
 
 def _task(audit: Audit) -> str:

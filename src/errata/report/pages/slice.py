@@ -69,6 +69,7 @@ def slice_values(view: View, slice_: Slice, standings: Mapping[str, Any]) -> dic
         "previous": previous,
         "next": following,
         "marks": two_marks(view.audit, slice_),
+        "details": details_of_test(view.audit, slice_),
         "forest": forest(view, slice_),
         "forest_note": f"Share of held-out rows, each with its own 95% interval. {methods}",
         "error_types": error_type_lines(view, standings, slice_),
@@ -141,10 +142,17 @@ def two_marks(audit: Audit, slice_: Slice) -> list[tuple[str, str]]:
     strength = sentences.strength(slice_)
     if strength is not None:
         lines.append(strength)
-    if measured is not None and slice_.reason != UNCONFIRMABLE and not changed:
-        tested = int(audit.settings.get("tested", len(audit.slices)))
-        lines.append((numbers.q_value(measured.q_value), f"over {numbers.counted(tested, 'slice')} tested"))
     return lines
+
+
+def details_of_test(audit: Audit, slice_: Slice) -> list[tuple[str, str]]:
+    """What the test had beside its verdict: nothing where these rows were not tested."""
+    measured = slice_.confirm
+    changed = slice_.judged is not None and slice_.judged.changed
+    if measured is None or slice_.reason == UNCONFIRMABLE or changed:
+        return []
+    tested = int(audit.settings.get("tested", len(audit.slices)))
+    return [(numbers.q_value(measured.q_value), f"over {numbers.counted(tested, 'slice')} tested")]
 
 
 def saved_data(view: View) -> dict[str, Any]:

@@ -59,6 +59,7 @@ root.classList.add("scripted");
 setTheme(new URLSearchParams(location.search).get("theme") || recall("errata-theme") || "auto");
 byId("theme").addEventListener("click", () => setTheme(themes[(themes.indexOf(root.dataset.theme || "auto") + 1) % themes.length]));
 byId("help").addEventListener("click", () => byId("keys").showModal());
+for (const button of document.querySelectorAll("[data-glossary]")) button.addEventListener("click", () => byId("glossary").showModal());
 byId("single-keys").checked = recall("errata-keys") !== "off";
 byId("single-keys").addEventListener("change", (event) => remember("errata-keys", event.target.checked ? "on" : "off"));
 document.addEventListener("keydown", onKey);
