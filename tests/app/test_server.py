@@ -527,7 +527,8 @@ def test_a_loop_is_kept_as_a_slice_drawn_by_hand(ask: Ask, records: Records, aud
     assert set(records.drawn()[0].items) == set(audit.evaluation.row_ids[within].tolist())
     page = ask("GET", "/curate").text
     assert "mine &lt;i&gt;" in page
-    assert f'<td class="num">{within.sum()}</td><td>Ada</td><td>Undecided</td>' in page
+    assert f'<td class="num" data-head="Rows">{within.sum()}</td><td data-head="Drawn by">Ada</td>' in page
+    assert '<td data-head="Decision">Undecided</td>' in page
     got = ask("POST", "/api/drawn", json={"loop": [[5, 5], [6, 5], [6, 6]], "name": "empty", "person": "Ada"})
     assert "needs at least one row" in sentence(got)
 
