@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Array, Audit
+from ..core.id_order import positions_of
 from ..report.script_data import UNKNOWN, WRONG, map_data, outcomes, unit_positions
 
 SIZES = (72, 112, 256, 640)  # pixels that a thumbnail may have: as many as pages ask for
@@ -27,18 +28,14 @@ class AuditRows:
         self._bytes_cached = 0
         self._lock = Lock()
 
-    @cached_property
-    def _by_id(self) -> dict[str, int]:
-        return {str(name): i for i, name in enumerate(self.audit.evaluation.row_ids.tolist())}
-
     def find(self, id: str) -> int | None:
         """The position of the row with this id; None where the audit has no such row."""
-        return self._by_id.get(id)
+        return positions_of(self.audit.evaluation.row_ids, [id]).get(id)
 
     def mask(self, ids: Iterable[str]) -> Array:
         """(n,) bool: the rows with these ids, as far as the audit has them."""
         inside = np.zeros(len(self.audit.evaluation), dtype=bool)
-        inside[[self._by_id[id] for id in ids if id in self._by_id]] = True
+        inside[list(positions_of(self.audit.evaluation.row_ids, ids).values())] = True
         return inside
 
     def thumbnail(self, row: int, px: int) -> bytes | None:

@@ -6,16 +6,17 @@ of such a set are measured anew, and are no confirmation. Both stand beside each
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from .audit import Audit, HeldOutMeasure, Slice
-from .blocks import Array, blocks
+from .blocks import Array
 from .confirm import SplitTask, can_test, confirm_all
 from .errors import InputError, unknown
+from .id_order import positions_of
 from .judged import Decided, Judged, Said
 from .known_slices import audited_trials, candidate_of, count_tested, split_of
 
@@ -92,20 +93,10 @@ def as_left(audit: Audit, judgement: Judgement) -> Audit:
     judgement : Judgement
         What people decided.
     """
-    positions = _positions(audit.evaluation.row_ids, {id for rows in judgement.moved.values() for id in rows})
+    positions = positions_of(audit.evaluation.row_ids, {id for rows in judgement.moved.values() for id in rows})
     moves = {slice_.id: _moves(judgement.moved.get(slice_.id, {}), positions) for slice_ in audit.slices}
     slices = [_left(audit, slice_, judgement, moves) for slice_ in audit.slices]
     return replace(audit, slices=tuple(_measured(audit, slice_) for slice_ in slices))
-
-
-def _positions(ids: Array, wanted: Collection[str]) -> dict[str, int]:
-    """Where some ids stand; of millions of rows people move a few."""
-    found: dict[str, int] = {}
-    if not wanted:
-        return found
-    for rows, block in blocks(ids):
-        found |= {str(id): i for i, id in enumerate(block.tolist(), rows.start) if str(id) in wanted}
-    return found
 
 
 def _moves(moved: Mapping[str, bool], positions: Mapping[str, int]) -> tuple[list[int], list[int]]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import Audit, Evaluation, HeldOutMeasure, Slice
+from ..core.id_order import positions_of
 from ..core.judged import Said
 from ..core.judgement import decision, kept
 from . import numbers
@@ -127,7 +128,7 @@ def _classes(said: Said, rows: Evaluation) -> str:
     """How often people name another class than the label: a slice may be wrong labels."""
     if rows.labels is None or rows.labels.ndim != 1 or not said.answers:
         return ""
-    positions = {str(id): i for i, id in enumerate(rows.row_ids.tolist())}
+    positions = positions_of(rows.row_ids, said.answers)
     known = {id: answer for id, answer in said.answers.items() if id in positions}
     labels = {id: int(rows.labels[positions[id]]) for id in known}
     other = [id for id, answer in known.items() if answer not in (labels[id], rows.class_name(labels[id]))]

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from ...core import Audit, Comparison
+from ...core.id_order import positions_of
 from .. import numbers
 from ..comparison_lines import compare_audits, comparison_lines
 from ..contract import Page, PageNotFound, Request, View
@@ -103,8 +104,7 @@ def _page(text: str) -> int:
 def _row(view: View, second: Audit, id: str) -> dict[str, Any]:
     """A row under both models."""
     facts = row_facts(view.audit, view.backend.row(id))
-    positions = {str(name): i for i, name in enumerate(second.evaluation.row_ids.tolist())}
-    after = row_facts(second, positions[id])["prediction"]
+    after = row_facts(second, positions_of(second.evaluation.row_ids, [id])[id])["prediction"]
     holding = next((slice_.id for slice_ in view.audit.slices if slice_.members[facts["row"]]), "")
     href = view.links.row(holding, facts["id"]) if holding else ""
     return {**item(view, facts), "before": facts["prediction"], "after": after, "href": href}
