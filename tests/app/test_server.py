@@ -581,6 +581,7 @@ def test_the_api_is_documented(ask: Ask) -> None:
         "/api/map", "/api/lasso", "/api/hypotheses", "/api/rows/{row}", "/api/queues/{queue}", "/api/annotations",
         "/api/annotations/{key}/undo", "/api/decisions", "/api/edits", "/api/drawn", "/api/export.json",
         "/api/accepted", "/api/answered", "/api/log", "/api/overlap", "/api/questionnaire/{queue}", "/api/slices",
+        "/api/rows", "/api/view", "/api/near/{row}", "/api/at/{position}", "/api/export/rows.{kind}",
     }  # fmt: skip
     undocumented = [path for path, ways in told["paths"].items() for way in ways.values() if not way.get("description")]
     assert undocumented == []

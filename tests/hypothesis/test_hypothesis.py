@@ -377,7 +377,8 @@ def test_a_hypothesis_that_reads_the_outcome_has_no_number():
 def test_most_rows_match():
     result = hypothesis.run_test(_audit(_wrong(), metadata=_sizes()), "size = small")
     assert result.sentence.startswith("800 of 1,000 held-out rows match. 80 are wrong: 10.0% (95%")
-    assert result.sentence.endswith(", against 50.0% of the other held-out rows. Add a word.")
+    assert ", against 50.0% of the other held-out rows. They are better than the others" in result.sentence
+    assert result.sentence.endswith("Add a word.")
     every = hypothesis.run_test(_audit(_wrong(), metadata=_sizes()), "age >= 0")
     assert (every.n, every.rest_n, every.verdict, every.gap) == (1000, 0, "too few to tell", None)
     assert every.sentence.endswith("(95% interval 15.7 to 20.5). Add a word.")

@@ -7,7 +7,7 @@ from errata.report import View
 from errata.report.image_sources import EmbeddedImages
 from errata.report.saved import saved_view
 
-SCRIPTS = 6  # modules of a saved report: page, rank, hypothesis, rows, map, and answers as a file
+SCRIPTS = 7  # modules of a saved report: page, rank, hypothesis, groups of rows, all rows, map, answers as a file
 
 
 def view_of(audit: Audit) -> View:

@@ -73,8 +73,17 @@ class AuditRows:
         """All rows, or as many as a browser draws with ease; members of slices are the last to go."""
         if len(self.audit.evaluation) <= MOST_DRAWN:
             return map_data(self.audit, None)
-        return map_data(self.audit, self._thinned())
+        return map_data(self.audit, self._thinned)
 
+    @property
+    def drawn(self) -> Array | None:
+        """(m,) the rows that the map draws; None where there is no map."""
+        if self.map is None:
+            return None
+        n = len(self.audit.evaluation)
+        return np.arange(n) if n <= MOST_DRAWN else self._thinned
+
+    @cached_property
     def _thinned(self) -> Array:
         """Members first, then others at random; drawn, never counted."""
         member = np.zeros(len(self.audit.evaluation), dtype=bool)

@@ -21,7 +21,7 @@ from ..report.pages.drawn_slice import overlap
 from ..report.pages.questionnaire import TASK
 from ..report.row_facts import row_facts
 from ..report.served import render_page, scripts_by_name, served_view
-from . import hypothesis_routes, questionnaire_routes
+from . import hypothesis_routes, questionnaire_routes, row_routes
 from .access import Access
 from .audit_rows import AuditRows
 from .base_app import new_app
@@ -62,6 +62,7 @@ def create_app(
     _add_map(app, served)
     _add_annotations(app, served, view)
     _add_decisions(app, served)
+    row_routes.add_routes(app, served)
     questionnaire_routes.add_routes(app, served)
     hypothesis_routes.add_routes(app, served, tester)
     hypothesis_routes.add_keeping(app, served, tester)

@@ -450,6 +450,8 @@ def _sentence(result: HypothesisResult) -> str:
         rest = _format_rate(result.rest_rate * result.rest_n, result.rest_n)
         text += f", against {rest} of the other held-out rows"
     text += "."
+    if result.gap_interval is not None and result.gap_interval[1] < 0:
+        text += " They are better than the others, not worse."
     if many:
         text += " Add a word."
     if result.hypotheses > MAX_UNMENTIONED:

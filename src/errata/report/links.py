@@ -15,6 +15,7 @@ class SavedLinks:
 
     pages: tuple[tuple[str, str], ...] = (("Overview", "#overview"),)
     overview: str = "#overview"
+    rows: str = "#rows"
     saved = True
 
     def slice(self, id: str) -> str:
@@ -24,6 +25,10 @@ class SavedLinks:
     def part(self, id: str, section: str) -> str:
         """A section of the page of a slice."""
         return f"#{id}-{section}"
+
+    def members(self, id: str) -> str:
+        """All rows of a slice."""
+        return f"#rows?slice={quote(id, safe='')}"
 
     def row(self, slice_id: str, row_id: object) -> str:
         """The page of a row: a saved file has none."""
@@ -39,6 +44,7 @@ class ServedLinks:
 
     pages: tuple[tuple[str, str], ...] = (("Overview", "/"),)
     overview: str = "/"
+    rows: str = "/rows"
     saved = False
 
     def slice(self, id: str) -> str:
@@ -48,6 +54,10 @@ class ServedLinks:
     def part(self, id: str, section: str) -> str:
         """A section of the page of a slice."""
         return f"#{id}-{section}"
+
+    def members(self, id: str) -> str:
+        """All rows of a slice."""
+        return f"/rows?slice={quote(id, safe='')}"
 
     def row(self, slice_id: str, row_id: object) -> str:
         """The page of a row, as a member of a slice."""

@@ -11,6 +11,7 @@ from importlib.metadata import entry_points
 from ..core.extensions import load_extensions
 from .contract import Page, Part
 from .pages import annotate, compare, curate, hypothesis, log, overview, problem, row, slice
+from .pages import rows as all_rows
 from .parts import map, metrics, path, profile, rows, rule, sizes, training_rows, words
 
 PAGES: dict[str, Page] = {  # the order of the navigation bar
@@ -19,6 +20,7 @@ PAGES: dict[str, Page] = {  # the order of the navigation bar
         overview.PAGE,
         slice.PAGE,
         row.PAGE,
+        all_rows.PAGE,
         compare.PAGE,
         hypothesis.PAGE,
         annotate.PAGE,

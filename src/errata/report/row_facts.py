@@ -9,7 +9,7 @@ import numpy as np
 from ..core import Audit
 from . import numbers
 from .image_sources import LinkedImages
-from .row_items import loss_text
+from .row_items import FEW_COLUMNS, LONG, clipped, column_value, loss_text
 
 
 def row_facts(audit: Audit, row: int) -> dict[str, Any]:
@@ -42,6 +42,35 @@ def row_facts(audit: Audit, row: int) -> dict[str, Any]:
         "metadata": [(name, str(column[row])) for name, column in evaluation.metadata.items()],
         "picture": LinkedImages(evaluation).symbol(row, px=640),
         "text": text,
+    }
+
+
+def row_in_brief(audit: Audit, row: int) -> dict[str, Any]:
+    """One row of many: what the model said of it, and the beginning of its text or the first of its columns."""
+    evaluation = audit.evaluation
+    errors = evaluation.errors
+    losses = evaluation.losses
+    media = evaluation.media
+    wrong = None if errors is None else bool(errors[row])
+    loss = None if losses is None else loss_text(float(losses[row]))
+    role = "search" if audit.discover[row] else "held-out"
+    text = None
+    if media is not None and media.kind == "text":
+        text = clipped(media.text(row) or "", LONG)
+    columns: list[tuple[str, str]] = []
+    if media is None:
+        named = list(evaluation.metadata.items())[:FEW_COLUMNS]
+        columns = [(name, column_value(column[row])) for name, column in named]
+    return {
+        "row": row,
+        "id": str(evaluation.row_ids[row]),
+        "label": _class(audit, evaluation.labels, row),
+        "prediction": _class(audit, evaluation.predictions, row),
+        "wrong": wrong,
+        "loss": loss,
+        "role": role,
+        "text": text,
+        "columns": columns,
     }
 
 

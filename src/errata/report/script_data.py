@@ -34,6 +34,14 @@ def positions(audit: Audit) -> Array | None:
     return None if row_map is None else row_map.positions()
 
 
+def map_representation(audit: Audit) -> str | None:
+    """What the map is of; the first representation where there is no map, None where there is none at all."""
+    row_map = next(iter(of_kind(audit.explanations, RowMap)), None)
+    if row_map is not None and row_map.representation in audit.evaluation.representations:
+        return row_map.representation
+    return next(iter(audit.evaluation.representations), None)
+
+
 def unit_positions(audit: Audit) -> Array | None:
     """(n, 2) positions in [-1, 1]; None where no map was drawn."""
     xy = positions(audit)
@@ -45,13 +53,15 @@ def map_data(audit: Audit, rows: Array | None = None) -> dict[str, Any] | None:
     xy = positions(audit)
     if xy is None:
         return None
+    thinned = {} if rows is None else {"rows": base64_of(rows.astype("<i4"))}
     rows = np.arange(len(xy)) if rows is None else rows
-    members = {s.id: _base64(np.packbits(s.members[rows], bitorder="little")) for s in audit.slices}
+    members = {s.id: packed(s.members[rows]) for s in audit.slices}
     return {
         "n": len(rows),
         "of": len(xy),
-        "xy": _base64(xy[rows]),
-        "outcome": _base64(outcomes(audit)[rows]),
+        **thinned,
+        "xy": base64_of(xy[rows]),
+        "outcome": base64_of(outcomes(audit)[rows]),
         "members": members,
     }
 
@@ -82,7 +92,7 @@ def hypothesis_data(audit: Audit) -> dict[str, Any] | None:
     for kept in (columns, without_texts):
         data = {
             "columns": kept,
-            "wrong": _base64(outcomes(audit)[held_out]),
+            "wrong": base64_of(outcomes(audit)[held_out]),
             "n": len(held_out),
             "media": kind,  # where words would be looked for with a server
         }
@@ -103,5 +113,11 @@ def example_condition(audit: Audit) -> str:
     return "label = " + audit.evaluation.class_name(0)
 
 
-def _base64(array: Array) -> str:
+def packed(bits: Array) -> str:
+    """(n,) bool as base64, eight a byte, the first in the lowest bit."""
+    return base64_of(np.packbits(bits, bitorder="little"))
+
+
+def base64_of(array: Array) -> str:
+    """The bytes of an array as text."""
     return b64encode(np.ascontiguousarray(array).tobytes()).decode()

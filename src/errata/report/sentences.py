@@ -33,6 +33,7 @@ SCORED_BY = {
     "difference": "what each says beyond “{reference}”, along the direction",
     "published": "what each says beyond “{reference}”, as the paper’s code has it",
 }
+BETTER = "better than the rest"
 BY_CHANCE = 1.645  # standard deviations that one shuffle in twenty exceeds
 
 
@@ -47,6 +48,15 @@ def verdict(slice_: Slice, outcome: str) -> str:
     if slice_.verdict == "too few to tell":
         return too_few(slice_.confirm)
     return " ".join(filter(None, [not_confirmed(slice_, slice_.confirm, outcome), slice_.reason]))
+
+
+def verdict_words(slice_: Slice) -> str:
+    """The verdict in a word or two; a group that was thought worse and is better is called that."""
+    measured = slice_.confirm
+    sought_worse = slice_.verdict == "not confirmed" and slice_.side == "hard"
+    if sought_worse and measured is not None and measured.interval[1] < 0:
+        return BETTER
+    return slice_.verdict
 
 
 def confirmed(measured: HeldOutMeasure, outcome: str) -> str:

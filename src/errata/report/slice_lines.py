@@ -46,7 +46,7 @@ def slice_line(view: View, slice_: Slice, standings: Mapping[str, Any]) -> dict[
         "verdict": slice_.verdict,
         "side": slice_.side,
         "rows": rows,
-        "verdict_words": slice_.verdict,
+        "verdict_words": sentences.verdict_words(slice_),
         "changed": [],
         "sentence": sentences.verdict(slice_, outcome),
         "facts": _facts(audit, slice_),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-STYLES = ("tokens.css", "base.css", "parts.css")
+STYLES = ("tokens.css", "base.css", "parts.css", "rows.css")
 
 
 @dataclass(frozen=True)

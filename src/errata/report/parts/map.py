@@ -27,4 +27,4 @@ def map_values(view: View, slice_: Slice) -> dict[str, Any] | None:
     return {"of": numbers.count(n), "note": note, "representation": row_map.representation}
 
 
-MAP = Part("map", SECTION, map_values, scripts=(Script("map.js", ("map.js",)),))
+MAP = Part("map", SECTION, map_values, scripts=(Script("map.js", ("row_source.js", "row_card.js", "map.js")),))

@@ -37,6 +37,7 @@ def rows_section(view: View, slice_: Slice, parts: Sequence[Values]) -> dict[str
         right = numbers.rate_of(measured.n - measured.errors, measured.n)
     return {
         "heading": heading,
+        "all_members": f"See all {numbers.counted(int(slice_.members.sum()), 'member')}",
         "shown": f"{numbers.counted(rows, 'row')} from {numbers.in_words(len(groups))} groups; "
         "shares are drawn above each.",
         "one_sided": f"Errors only. {right} of this slice is right; a hypothesis from errors alone is often false.",

@@ -4,6 +4,9 @@ const heldOut = dataElement ? JSON.parse(dataElement.textContent) : null;
 const outcomes = heldOut ? Uint8Array.from(atob(heldOut.wrong), (c) => c.charCodeAt(0)) : null;
 const testedTexts = new Map(); // slice -> texts: each hypothesis on the same rows widens the interval of the next
 
+const READ_BY_OUTCOME = ["label", "prediction"];
+const READS_OUTCOME = "It reads the outcome of a row, so a high error is by construction.";
+
 function testHere(slice, text) {
   const parsed = parse(text, heldOut.columns, heldOut.media);
   const mask = parsed.mask();
@@ -14,6 +17,7 @@ function testHere(slice, text) {
     const wrong = outcomes[i] === 1 ? 1 : 0;
     if (inside) { count.n += 1; count.errors += wrong; } else { count.rest_n += 1; count.rest_errors += wrong; }
   });
+  if (READ_BY_OUTCOME.every((name) => parsed.columns.includes(name))) return { ...count, hypotheses: texts.size, interval: null, sentence: READS_OUTCOME };
   const looked = parsed.condition ? "" : ` ${lookedIn(parsed.columns, heldOut.media)}`;
   return { ...count, hypotheses: texts.size, looked };
 }
@@ -58,6 +62,7 @@ function drawWhisker(svg, result) {
 async function runTest(form, text) {
   if (!form.dataset.api) {
     const counts = testHere(form.dataset.hypothesis, text);
+    if (counts.interval === null) return counts;
     return { ...counts, interval: wilson(counts.errors, counts.n, normalQuantile(counts.hypotheses)) };
   }
   const body = JSON.stringify({ text, slice: form.dataset.hypothesis || null, person: personName() });
@@ -100,14 +105,23 @@ function offerToKeep(place, result) {
   button.type = "button"; button.className = "btn"; button.textContent = "Keep as a slice";
   button.addEventListener("click", async () => {
     button.disabled = true;
-    const body = JSON.stringify({ text: result.text });
-    const answer = await fetch("/api/slices", { method: "POST", headers: { "content-type": "application/json" }, body });
-    const kept = await answer.json().catch(() => ({}));
-    if (answer.ok) return place.replaceChildren(makeSliceLink("Kept as ", kept.id, `: ${kept.verdict} among all slices and hypotheses.`));
-    button.disabled = false;
-    return place.replaceChildren(button, ` ${kept.detail ?? answer.statusText}`);
+    try {
+      const kept = await keepAsSlice(result.text);
+      return place.replaceChildren(makeSliceLink("Kept as ", kept.id, `: ${kept.verdict} among all slices and hypotheses.`));
+    } catch (error) {
+      button.disabled = false;
+      return place.replaceChildren(button, ` Not kept: ${error.message}`);
+    }
   });
   return place.append(button);
+}
+
+async function keepAsSlice(text) {
+  const options = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ text }) };
+  const answer = await fetch("/api/slices", options).catch(() => { throw new Error("the server did not answer. Try again."); });
+  const kept = await answer.json().catch(() => ({}));
+  if (!answer.ok) throw new Error(kept.detail ?? answer.statusText);
+  return kept;
 }
 
 function makeSliceLink(before, id, after = ".") {

@@ -1,15 +1,21 @@
-// The map of a slice: every row a point on a canvas; pan, zoom, and a loop that becomes a group with its numbers.
+// A map: every row a point on a canvas; pan, zoom at the cursor, a point that shows its row, and a loop that becomes a
+// group with its numbers.
 // A saved page has all its numbers in it; a served one asks for the points it draws and for the numbers of a loop.
 const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
 const bit = (packed, i) => (packed[i >> 3] >> (i & 7)) & 1;
 const WRONG = 1;
 const UNKNOWN = 2;
 const FEWEST = 20;
+const REACH = 14; // pixels from the cursor within which a point is meant
+const CLICK = 4; // pixels that a click may move
+const STRETCH = 2; // how much wider than high, or higher than wide, points may be drawn to fill the space
+const ROOM = .47; // half of the space, less an edge
 
 function decode(data) {
   const positions = new Int16Array(bytes(data.xy).buffer), outcome = bytes(data.outcome), members = {};
   for (const [id, packed] of Object.entries(data.members)) members[id] = bytes(packed);
-  return { n: data.n, of: data.of, x: (i) => positions[2 * i] / 32767, y: (i) => positions[2 * i + 1] / 32767, outcome, members };
+  const rows = data.rows ? new Int32Array(bytes(data.rows).buffer) : null; // where not every row is drawn
+  return { n: data.n, of: data.of, row: (i) => (rows ? rows[i] : i), x: (i) => positions[2 * i] / 32767, y: (i) => positions[2 * i + 1] / 32767, outcome, members };
 }
 
 let loading = null;
@@ -22,22 +28,44 @@ function loadPoints(box) {
 
 class Chart {
   constructor(box, data) {
-    Object.assign(this, { box, data, id: box.dataset.map, canvas: box.querySelector("canvas"), view: { x: 0, y: 0, k: 1 }, loop: [], drag: null, lassoing: false });
+    Object.assign(this, { box, data, id: box.dataset.map, canvas: box.querySelector("canvas"), view: { x: 0, y: 0, k: 1 }, loop: [], drag: null, lassoing: false, near: -1, told: new Map() });
     this.ink = this.canvas.getContext("2d");
-    this.lit = data.members[this.id] ?? new Uint8Array(Math.ceil(data.n / 8));
-    box.querySelector(".fallback").hidden = true;
+    this.lit = box.errataLit ?? data.members[this.id] ?? new Uint8Array(Math.ceil(data.n / 8));
+    this.card = box.querySelector(".map-card");
+    this.measure();
+    for (const name of [".fallback", ".placing"]) box.querySelector(name).hidden = true;
     this.listen();
     new ResizeObserver(() => this.draw()).observe(this.canvas.parentElement);
     new MutationObserver(() => this.draw()).observe(document.documentElement, { attributeFilter: ["data-theme"] });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
   }
 
-  scale() { return Math.min(this.canvas.width, this.canvas.height) * .47 * this.view.k; }
-  toScreen(x, y) { const s = this.scale(); return [this.canvas.width / 2 + (x + this.view.x) * s, this.canvas.height / 2 - (y + this.view.y) * s]; }
-  toMap(event) {
-    const edge = this.canvas.getBoundingClientRect(), dpr = devicePixelRatio || 1, s = this.scale();
-    return [((event.clientX - edge.left) * dpr - this.canvas.width / 2) / s - this.view.x, -((event.clientY - edge.top) * dpr - this.canvas.height / 2) / s - this.view.y];
+  // Where the points are: a map seldom fills its square.
+  measure() {
+    const low = [1, 1], high = [-1, -1];
+    for (let i = 0; i < this.data.n; i++) [this.data.x(i), this.data.y(i)].forEach((at, axis) => { low[axis] = Math.min(low[axis], at); high[axis] = Math.max(high[axis], at); });
+    this.centre = low.map((at, axis) => (at + high[axis]) / 2);
+    this.half = low.map((at, axis) => Math.max(1e-3, (high[axis] - at) / 2));
   }
+
+  scale() {
+    const wide = this.canvas.width * ROOM / this.half[0], high = this.canvas.height * ROOM / this.half[1];
+    const least = Math.min(wide, high) * this.view.k;
+    return [Math.min(wide * this.view.k, STRETCH * least), Math.min(high * this.view.k, STRETCH * least)];
+  }
+
+  toScreen(x, y) {
+    const [sx, sy] = this.scale();
+    return [this.canvas.width / 2 + (x - this.centre[0] + this.view.x) * sx, this.canvas.height / 2 - (y - this.centre[1] + this.view.y) * sy];
+  }
+
+  toMap(event) {
+    const edge = this.canvas.getBoundingClientRect(), dpr = devicePixelRatio || 1, [sx, sy] = this.scale();
+    const across = (event.clientX - edge.left) * dpr - this.canvas.width / 2, down = (event.clientY - edge.top) * dpr - this.canvas.height / 2;
+    return [across / sx + this.centre[0] - this.view.x, -down / sy + this.centre[1] - this.view.y];
+  }
+
+  light(bits) { this.lit = bits; this.drawSoon(); }
 
   draw() {
     const home = this.canvas.parentElement;
@@ -47,6 +75,7 @@ class Chart {
     this.drawLayer(false, colour("--rest"), colour("--rest"), .55, 1.6 * dpr);
     this.drawLayer(true, colour("--correct"), colour("--error"), 1, 2.7 * dpr, colour("--slice"));
     if (this.loop.length > 2) this.drawOutline(colour("--slice"), dpr);
+    if (this.near >= 0) this.drawRing(colour("--ink"), dpr);
   }
 
   drawLayer(lit, right, wrong, alpha, r, unknown = right) {
@@ -73,11 +102,80 @@ class Chart {
     ink.closePath(); ink.strokeStyle = colour; ink.lineWidth = 2 * dpr; ink.setLineDash([6 * dpr, 4 * dpr]); ink.stroke(); ink.setLineDash([]);
   }
 
-  zoom(factor) { this.view.k = Math.min(40, Math.max(.8, this.view.k * factor)); this.draw(); }
-  reset() { Object.assign(this.view, { x: 0, y: 0, k: 1 }); this.loop = []; this.showCounts(null); this.draw(); }
+  drawRing(colour, dpr) {
+    const [x, y] = this.toScreen(this.data.x(this.near), this.data.y(this.near));
+    this.ink.beginPath(); this.ink.arc(x, y, 7 * dpr, 0, 7); this.ink.strokeStyle = colour; this.ink.lineWidth = 2 * dpr; this.ink.stroke();
+  }
+
+  // What lies under the cursor stays there; without one, the middle.
+  zoom(factor, event = null) {
+    const before = event && this.toMap(event);
+    this.view.k = Math.min(40, Math.max(.8, this.view.k * factor));
+    if (before) { const after = this.toMap(event); this.view.x += after[0] - before[0]; this.view.y += after[1] - before[1]; }
+    this.drawSoon();
+  }
+
+  reset() { Object.assign(this.view, { x: 0, y: 0, k: 1 }); const had = this.loop.length > 0; this.clearLoop(); if (had) this.tellLoop(); }
+  clearLoop() { this.loop = []; this.showCounts(null); this.draw(); }
+
+  // The loop as an address has it: 150 points are as good as 2,000.
+  get loopText() {
+    const every = Math.max(1, Math.ceil(this.loop.length / 150));
+    return this.loop.filter((_, i) => i % every === 0).map(([x, y]) => `${x.toFixed(4)},${y.toFixed(4)}`).join(";");
+  }
+
+  tellLoop() { this.box.dispatchEvent(new CustomEvent("errata-loop", { detail: { loop: this.loopText } })); }
+
+  // The point that is meant, -1 for none; those of the slice are drawn above others, and win.
+  findPoint(event) {
+    const edge = this.canvas.getBoundingClientRect(), dpr = devicePixelRatio || 1;
+    const at = [(event.clientX - edge.left) * dpr, (event.clientY - edge.top) * dpr];
+    let best = -1, least = (REACH * dpr) ** 2;
+    for (let i = 0; i < this.data.n; i++) {
+      const [x, y] = this.toScreen(this.data.x(i), this.data.y(i));
+      const away = ((x - at[0]) ** 2 + (y - at[1]) ** 2) * (bit(this.lit, i) ? .5 : 1);
+      if (away < least) { least = away; best = i; }
+    }
+    return best;
+  }
+
+  point(event) {
+    const i = this.findPoint(event);
+    if (i === this.near) return;
+    this.near = i;
+    this.drawSoon();
+    this.card.hidden = true;
+    clearTimeout(this.wait);
+    if (i >= 0) this.wait = setTimeout(() => this.showCard(i), 60);
+  }
+
+  async showCard(i) {
+    const line = await this.describe(this.data.row(i)).catch(() => null);
+    if (this.near !== i || !line) return;
+    this.card.className = `map-card ${kindOf(line)}`;
+    this.card.replaceChildren(); fillCard(this.card, line, 112);
+    const [x, y] = this.toScreen(this.data.x(i), this.data.y(i)), dpr = devicePixelRatio || 1;
+    const right = x / dpr > this.canvas.clientWidth / 2, low = y / dpr > this.canvas.clientHeight / 2;
+    this.card.style.left = right ? "auto" : `${x / dpr + 14}px`; this.card.style.right = right ? `${this.canvas.clientWidth - x / dpr + 14}px` : "auto";
+    this.card.style.top = low ? "auto" : `${y / dpr}px`; this.card.style.bottom = low ? `${this.canvas.clientHeight - y / dpr}px` : "auto";
+    this.card.hidden = false;
+  }
+
+  async describe(row) {
+    if (!this.told.has(row)) this.told.set(row, isSaved ? describeSaved(row) : await askServer(`/api/at/${row}`));
+    return this.told.get(row);
+  }
+
+  leave() { this.near = -1; this.card.hidden = true; clearTimeout(this.wait); this.drawSoon(); }
+
+  openPoint(event) {
+    const i = this.findPoint(event);
+    if (i >= 0) this.box.dispatchEvent(new CustomEvent("errata-open", { bubbles: true, detail: { row: this.data.row(i), slice: this.id } }));
+  }
+
   pan(x, y) { this.view.x += x; this.view.y += y; this.drawSoon(); }
   drawSoon() { this.due ??= requestAnimationFrame(() => { this.due = null; this.draw(); }); }
-  setLasso(on) { this.lassoing = on; this.canvas.classList.toggle("lasso", on); this.findTool("lasso").setAttribute("aria-pressed", String(on)); }
+  setLasso(on) { this.lassoing = on; this.canvas.classList.toggle("lasso", on); this.leave(); this.findTool("lasso").setAttribute("aria-pressed", String(on)); }
   findTool(name) { return this.box.querySelector(`[data-do="${name}"]`); }
 
   inLoop(i) {
@@ -114,6 +212,9 @@ class Chart {
   async finishLoop() {
     if (this.loop.length < 4) { this.loop = []; return this.draw(); }
     this.draw();
+    this.tellLoop();
+    const list = this.findTool("list");
+    if (list) list.href = isSaved ? `#rows?loop=${this.loopText}` : `/rows?loop=${encodeURIComponent(this.loopText)}`;
     try { this.showCounts(await this.count()); } catch (error) { this.showSentence("The loop was not counted", `${error.message}. Draw it again.`); }
   }
 
@@ -158,21 +259,27 @@ class Chart {
     for (const [name, does] of Object.entries(act)) this.findTool(name)?.addEventListener("click", does);
     canvas.addEventListener("pointerdown", (e) => {
       canvas.setPointerCapture(e.pointerId);
-      this.drag = this.toMap(e);
+      this.drag = this.toMap(e); this.pressed = [e.clientX, e.clientY];
       this.looping = this.lassoing || e.shiftKey;
       if (this.looping) this.loop = [this.drag];
     });
     canvas.addEventListener("pointermove", (e) => {
-      if (!this.drag) return;
+      if (!this.drag) { if (e.pointerType === "mouse" && !this.lassoing) this.point(e); return; }
       const at = this.toMap(e);
       if (this.looping) { this.extendLoop(at); this.drawSoon(); } else this.pan(at[0] - this.drag[0], at[1] - this.drag[1]);
     });
     canvas.addEventListener("pointercancel", () => { this.drag = null; });
-    canvas.addEventListener("pointerup", () => { const looping = this.drag && this.looping; this.drag = null; if (looping) this.finishLoop(); });
+    canvas.addEventListener("pointerup", (e) => {
+      if (!this.drag) return;
+      const still = Math.hypot(e.clientX - this.pressed[0], e.clientY - this.pressed[1]) < CLICK;
+      this.drag = null;
+      if (this.looping) this.finishLoop(); else if (still) this.openPoint(e);
+    });
+    canvas.addEventListener("pointerleave", () => this.leave());
     canvas.addEventListener("wheel", (e) => {
       if (document.activeElement !== canvas && !e.ctrlKey) return;
       e.preventDefault();
-      this.zoom(e.deltaY < 0 ? 1.15 : 1 / 1.15);
+      this.zoom(e.deltaY < 0 ? 1.15 : 1 / 1.15, e);
     }, { passive: false });
     canvas.addEventListener("keydown", (e) => {
       const step = .08 / this.view.k;
@@ -193,12 +300,44 @@ function wilsonInterval(k, n, z = 1.959964) {
   return [Math.max(0, centre - half), Math.min(1, centre + half)];
 }
 
+function showFailure(box, error) {
+  const words = box.querySelector(".fallback");
+  box.querySelector(".placing").hidden = true;
+  words.hidden = false; words.dataset.failed = ""; words.querySelector("span").textContent = `Its numbers are on this page. ${error.message}`;
+}
+
+// What a saved page has of a row beside its outcome: its image, and of a held-out row its label and prediction.
+function describeSaved(row) {
+  const own = readSaved();
+  const j = own.rows ? own.rows.indexOf(row) : -1;
+  const value = (name) => (j < 0 ? null : own.columns[name]?.values[j] ?? null);
+  const id = value("id") ?? String(row);
+  const columns = Object.keys(own.columns).filter((name) => !["id", "label", "prediction", "text"].includes(name));
+  return { row, id, label: value("label"), prediction: value("prediction"), wrong: j < 0 ? null : own.wrong[j] === WRONG, text: value("text")?.slice(0, 320) ?? null, columns: columns.slice(0, 4).map((name) => [name, value(name)]) };
+}
+
+let savedRows = null;
+function readSaved() {
+  if (savedRows) return savedRows;
+  const read = (id) => { const element = document.getElementById(id); return element ? JSON.parse(element.textContent) : null; };
+  const rows = read("rows-data"), held = read("hypothesis-data");
+  savedRows = { rows: rows && new Int32Array(bytes(rows.rows).buffer), columns: held?.columns ?? {}, wrong: held ? bytes(held.wrong) : [] };
+  return savedRows;
+}
+
+// A point of a slice's own map leads to its row; where rows are listed, they open beside it.
+addEventListener("errata-open", (event) => {
+  const { row, slice } = event.detail;
+  if (!slice || isSaved) return;
+  askServer(`/api/at/${row}`).then((line) => { location.href = `/slice/${encodeURIComponent(slice)}/row/${encodeURIComponent(line.id)}`; });
+});
+
 // A map starts when it is first seen: a page of twenty slices draws one.
 const observer = new IntersectionObserver((entries) => {
   for (const entry of entries) if (entry.isIntersecting) {
     observer.unobserve(entry.target);
     loadPoints(entry.target).then((data) => { entry.target.errataChart = new Chart(entry.target, data); entry.target.errataChart.draw(); })
-      .catch((error) => { entry.target.querySelector(".fallback").append(` ${error.message}`); });
+      .catch((error) => showFailure(entry.target, error));
   }
 });
 for (const box of document.querySelectorAll("[data-map]")) observer.observe(box);

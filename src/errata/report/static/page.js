@@ -44,7 +44,7 @@ function showView() {
   const views = [...document.querySelectorAll(".view")];
   if (views.length === 0) return;
   let target = null;
-  try { target = document.getElementById(decodeURIComponent(location.hash.slice(1))); } catch { /* a broken address shows the start */ }
+  try { target = document.getElementById(decodeURIComponent(location.hash.slice(1).split("?")[0])); } catch { /* a broken address shows the start */ }
   const current = target?.closest(".view") ?? views[0];
   for (const view of views) view.classList.toggle("shown", view === current);
   document.title = `${current.dataset.title} · Errata`;
