@@ -166,7 +166,7 @@ def lasso(page: Any, share: float = 0.9) -> None:
     """A loop around the middle of the map, by mouse."""
     canvas = page.locator("canvas:visible")
     canvas.scroll_into_view_if_needed()
-    expect(page.locator(".map .fallback:visible")).to_have_count(0)
+    expect(page.locator(".map .fallback:visible, .map .placing:visible")).to_have_count(0)
     page.keyboard.press("l")
     box = canvas.bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
@@ -183,7 +183,7 @@ def test_a_loop_drawn_by_mouse_has_its_numbers_at_once(
     open_page: Open, home: tuple[str, Records], report: str, audit: Audit, where: str
 ) -> None:
     page = open_page(home[0] + "/slice/s1#s1-map" if where == "served" else report + "#s1-map")
-    lasso(page, 0.6)
+    lasso(page, 0.95)
     said = page.locator(".map .said:visible")
     expect(said).to_contain_text("rows in your loop")
     found = re.search(
@@ -554,7 +554,7 @@ def test_a_loop_is_kept_named_and_accepted_by_keys(open_page: Open, home: tuple[
     page = open_page(address + "/slice/s1#s1-map")
     page.locator("#person").fill("Ada")
     page.locator("#person").press("Tab")
-    lasso(page, 0.6)
+    lasso(page, 0.95)
     page.get_by_role("button", name="Keep as a slice").click()
     page.get_by_role("link", name="Name it, accept it or reject it").click()
     page.wait_for_url("**/slice/drawn-1")

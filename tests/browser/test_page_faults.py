@@ -1,0 +1,161 @@
+"""What went wrong once on a page: orders, shifts, a phone, a bar in the middle, answers without an interval."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from errata.app.server import create_app
+from errata.core import Audit
+from errata.people.records import Records
+from errata.report import to_html
+from support.servers import ServerThread
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page is opened")
+expect: Any = playwright.expect
+
+Open = Callable[..., Any]
+PHONE = {"viewport": {"width": 390, "height": 800}, "has_touch": True}
+SHIFT = """new PerformanceObserver((list) => { for (const entry of list.getEntries())
+  if (!entry.hadRecentInput) window.shifted = (window.shifted ?? 0) + entry.value; })
+  .observe({ type: "layout-shift", buffered: true })"""
+
+
+@pytest.fixture(scope="module")
+def many(audit: Audit) -> Audit:
+    """Seven confirmed slices, the largest gap among those that are folded away."""
+    first = audit.slices[0]
+    assert first.confirm is not None
+    slices = []
+    for j in range(7):
+        low = 0.1 + 0.05 * j
+        measured = replace(first.confirm, interval=(low, low + 0.2), excess=(50.0 - j, 40.0 - j, 60.0 - j))
+        slices.append(replace(first, id=f"s{j + 1}", name=f"group {j + 1}", confirm=measured, verdict="confirmed"))
+    return replace(audit, slices=tuple(slices))
+
+
+@pytest.fixture(scope="module")
+def home(many: Audit, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    names = {found.id: found.name for found in many.slices}
+    with ExitStack() as stack:
+        folder = tmp_path_factory.mktemp("records")
+        records = stack.enter_context(Records(folder, fingerprint=many.evaluation.fingerprint, slices=names))
+        yield stack.enter_context(ServerThread(create_app(many, records)))
+
+
+@pytest.fixture(scope="module")
+def report(many: Audit, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    path.write_text(to_html(many), encoding="utf-8")
+    return path.as_uri()
+
+
+def first_names(page: Any) -> list[str]:
+    return [text.split(". ")[1] for text in page.locator("#finds .find h3 a").all_inner_texts()]
+
+
+def test_an_order_is_of_all_slices_and_is_there_after_back(open_page: Open, home: str) -> None:
+    page = open_page(home)
+    page.keyboard.press("2")
+    assert first_names(page) == [f"group {j}" for j in (7, 6, 5, 4, 3)]
+    page.locator("#finds .find h3 a").first.click()
+    page.wait_for_url("**/slice/s7")
+    page.go_back()
+    page.wait_for_url(re.compile(r":\d+/$"))
+    lit = page.locator("input[name=order]:checked").get_attribute("value")
+    expected = (7, 6, 5, 4, 3) if lit == "gap" else (1, 2, 3, 4, 5)
+    assert first_names(page) == [f"group {j}" for j in expected]
+
+
+def test_a_click_on_the_whisker_opens_the_slice(open_page: Open, home: str) -> None:
+    page = open_page(home)
+    box = page.locator("#finds .find .dwcell").first.bounding_box()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.wait_for_url("**/slice/s1")
+
+
+@pytest.mark.parametrize("address", ["", "#slice/s3"])
+def test_a_saved_page_does_not_jump_while_it_loads(open_page: Open, report: str, browser: Any, address: str) -> None:
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    context.add_init_script(SHIFT)
+    page = open_page(report + address, in_context=context)
+    page.wait_for_timeout(500)
+    assert page.evaluate("window.shifted ?? 0") < 0.02
+    assert page.locator(".view:visible").count() == 1
+    context.close()
+
+
+def test_a_condition_on_the_outcome_is_answered_in_a_sentence(open_page: Open, home: str, report: str) -> None:
+    for address in (home + "/slice/s1", report + "#slice/s1"):
+        page = open_page(address)
+        form = page.locator("form[data-hypothesis]:visible")
+        form.locator("[name=text]").fill("label = cat and prediction = dog")
+        form.get_by_role("button", name="Test").click()
+        expect(form.locator(".said")).to_contain_text("so a high error is by construction.")
+        expect(form.locator("svg")).to_have_attribute("aria-label", "Nothing is drawn.")
+
+
+def test_a_map_that_has_not_started_is_not_called_broken(open_page: Open, home: str) -> None:
+    page = open_page(home + "/slice/s1")
+    assert page.locator(".map .fallback:visible").count() == 0
+    broken = open_page("about:blank")
+    broken.watch.expected += ["api/map", "503"]
+    broken.route("**/api/map", lambda route: route.fulfill(status=503, body="{}"))
+    broken.goto(home + "/slice/s1#s1-map")
+    broken.locator(".map").scroll_into_view_if_needed()
+    expect(broken.locator(".map .fallback")).to_contain_text("The map did not start.")
+    expect(broken.locator(".map .placing:visible")).to_have_count(0)
+
+
+def test_a_slice_is_kept_or_a_sentence_says_why_not(open_page: Open, home: str) -> None:
+    page = open_page("about:blank")
+    page.watch.expected += ["api/slices", "Failed to load"]
+    shown = {"n": 100, "errors": 50, "rest_n": 100, "rest_errors": 5, "interval": [0.4, 0.6], "hypotheses": 1}
+    answer = {**shown, "sentence": "Half.", "can_keep": True, "text": "size > 3", "shown": []}
+    page.route("**/api/hypotheses", lambda route: route.fulfill(json=answer))
+    page.route("**/api/slices", lambda route: route.abort())
+    page.goto(home + "/hypothesis")
+    page.locator("[name=text]").fill("size > 3")
+    page.keyboard.press("Enter")
+    button = page.get_by_role("button", name="Keep as a slice")
+    button.click()
+    expect(page.locator(".more")).to_contain_text("Not kept: the server did not answer. Try again.")
+    expect(button).to_be_enabled()
+
+
+def test_a_phone_scrolls_past_the_map_and_can_rename(open_page: Open, home: str) -> None:
+    page = open_page(home + "/slice/s1", **PHONE)
+    canvas = page.locator("canvas")
+    assert canvas.evaluate("(e) => getComputedStyle(e).touchAction") == "pan-y"
+    for name in ("Rename", "Merge", "Note"):
+        expect(page.get_by_role("button", name=name)).to_be_visible()
+    page.locator(".map").scroll_into_view_if_needed()
+    expect(page.locator(".map .placing:visible")).to_have_count(0)
+    page.locator("[data-do=lasso]").click()
+    assert canvas.evaluate("(e) => getComputedStyle(e).touchAction") == "none"
+
+
+@pytest.mark.parametrize("width", [390, 1024])
+def test_ticks_do_not_lie_on_each_other(open_page: Open, home: str, width: int) -> None:
+    for path in ("/", "/slice/s1"):
+        page = open_page(home + path, viewport={"width": width, "height": 800})
+        boxes = page.evaluate(
+            """() => [...document.querySelectorAll("svg.ticks")].map((svg) => [...svg.querySelectorAll("text")]
+              .filter((text) => text.getClientRects().length).map((text) => text.getBoundingClientRect())
+              .map((box) => [box.left, box.right]))"""
+        )
+        assert any(len(ticks) > 1 for ticks in boxes)
+        for ticks in boxes:
+            assert all(a[1] < b[0] for a, b in pairwise(ticks)), (path, ticks)
+
+
+def test_the_decision_bar_stands_at_the_bottom_of_a_short_page(open_page: Open, home: str) -> None:
+    page = open_page(home + "/slice/s1", viewport={"width": 1440, "height": 6000})
+    box = page.locator(".decide").bounding_box()
+    assert box["y"] + box["height"] == pytest.approx(6000, abs=1)
