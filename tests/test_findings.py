@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from errata.core.confirm import Settings, SliceCandidate, SplitTask, confirm_all
 from errata.core.rules import Condition
 from errata.workflow.findings import _in_order
 from errata.workflow.searching import Search
+from support.command import run
 
 N = 4000
 RNG = np.random.default_rng(0)
@@ -75,3 +77,20 @@ def test_an_audit_of_both_is_named_by_the_rule(rows):
     assert set(first.found_by) == {"rules", "gmm"}
     assert replace(first, explanations=()).query is None
     assert audit.evaluation.to_frame().query(first.query).shape[0] == int(KIDS.sum())
+
+
+def test_a_representation_that_contains_the_outcome_is_told_before_any_verdict(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 1000)
+    wrong = rng.random(1000) < 0.15
+    leak = np.c_[rng.normal(size=(1000, 3)), 3 * wrong + rng.normal(size=1000) * 0.01]
+    predictions = np.where(wrong, 1 - labels, labels)
+    np.savez(tmp_path / "x.npz", embedding=leak, labels=labels, predictions=predictions)
+    code, out, _ = run("audit", "x.npz", "-o", "out", "--no-self-test", "--no-map", "--method", "gmm", folder=tmp_path)
+    assert code == 0
+    text = " ".join(out.split())
+    warned = text.index("Warning: Representation `embedding` tells errors")
+    assert warned < text.index(" s1 ")
+    assert text.count("almost without a mistake") == 1
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert page.index("The verdicts below may be no evidence.") < page.index('id="h-slices"')

@@ -89,6 +89,11 @@ def outcome_notes(evaluation: Evaluation, search: Array) -> list[str]:
     return notes
 
 
+def is_outcome_note(note: str) -> bool:
+    """Whether a note of an audit is one of `outcome_notes`: verdicts may be no evidence, so that it is shown first."""
+    return note.startswith("Representation `") and "verdicts are no evidence" in note
+
+
 def read_outcome(evaluation: Evaluation, name: str, search: Array) -> Reading:
     """What simple readers make of a representation.
 

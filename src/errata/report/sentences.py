@@ -9,6 +9,7 @@ from ..core import Audit, ErrorType, Evaluation, HeldOutMeasure, Overall, Slice
 from ..core.audit import UNCONFIRMABLE
 from ..core.ownership import words as ownership_in_words
 from ..core.scope import scope_in_words
+from ..core.telling import is_outcome_note
 from ..core.words import ERROR as ERROR
 from ..core.words import FEWEST_FOR_PERCENT, READS_OUTCOME
 from ..explain.captions import DirectionCaptions
@@ -35,6 +36,11 @@ SCORED_BY = {
 }
 BETTER = "better than the rest"
 BY_CHANCE = 1.645  # standard deviations that one shuffle in twenty exceeds
+
+
+def warnings(settings: Mapping[str, Any]) -> list[str]:
+    """What makes verdicts doubtful, to be read before them."""
+    return [note for note in settings.get("notes", ()) if is_outcome_note(note)]
 
 
 def verdict(slice_: Slice, outcome: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..core import Audit, Slice
+from ..core.telling import is_outcome_note
 from . import sentences
 from .pages import overview
 from .parts.path import path_sentence
@@ -27,6 +28,7 @@ def to_terminal(audit: Audit) -> RenderableType:
     for task, sentence in overview.lede(audit, shares):
         line = f"{task}: {sentence}" if task else sentence
         lines.append(Text(line))
+    lines += [Text(f"Warning: {note}", style="bold") for note in sentences.warnings(audit.settings)]
     for slice_ in audit.slices:
         lines += [Text(""), *_slice(audit, slice_)]
     return Group(*lines, Text(""), *map(Text, _notes(audit)), Text(audit.silence))
@@ -65,7 +67,7 @@ def _notes(audit: Audit) -> list[str]:
         )
     notes += sentences.groups(audit.settings)
     notes += sentences.ownership(audit.settings)
-    notes += audit.settings.get("notes", ())
+    notes += [note for note in audit.settings.get("notes", ()) if not is_outcome_note(note)]
     notes += filter(None, [sentences.hard_predictions(audit.settings), sentences.influence(audit.settings)])
     if audit.settings["trained_on_these_rows"] == "not known":
         notes.append(

@@ -123,6 +123,7 @@ def context(view: View, request: Request) -> dict[str, Any]:
     return {
         "title": title(audit, shares),
         "lede": lede(audit, shares),
+        "warnings": sentences.warnings(audit.settings),
         "judged": counts_of_decisions(audit),
         "rejected": rejected,
         "shares": shares,
