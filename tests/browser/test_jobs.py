@@ -25,7 +25,7 @@ Open = Callable[..., Any]
 RULE = "light = night and size > 3"
 MOST = {  # actions of a job: clicks, keys, and texts that are typed
     "mouse": {"say who": 2, "name": 4, "five out": 6, "accept": 1, "merge": 4, "promote": 5, "compare": 2},
-    "keyboard": {"say who": 10, "name": 5, "five out": 29, "accept": 1, "merge": 5, "promote": 6, "compare": 18},
+    "keyboard": {"say who": 10, "name": 5, "five out": 31, "accept": 1, "merge": 5, "promote": 6, "compare": 19},
 }
 
 
