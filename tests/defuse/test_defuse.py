@@ -17,7 +17,7 @@ import torch
 from torch import nn
 from torch.nn.utils import skip_init
 
-from errata.core import InputError
+from errata.core import InputError, silent
 from errata.core.paired import OutcomeChanges, change_interval
 from errata.defuse import Defused, DefuseSettings, correction, defuse, search
 from errata.defuse import run as run_module
@@ -470,3 +470,10 @@ def test_regions_are_named_by_what_was_said_of_them(ended):
             assert name in page
         elif one.verdict == "classified well":
             assert f"{NAMES[one.label]}, classified well" in page
+
+
+def test_the_defaults_start_a_run(tmp_path):
+    """Nothing that follows from the data is asked for before the data are known."""
+    job = search.start(tmp_path / "run", search.Classifier(Weak()), bars(), DefuseSettings(), progress=silent)
+    assert (job.settings.epochs, job.settings.batch, job.settings.tune_epochs) == (150, 32, 20)
+    assert job.run.about["settings"]["anneal"] == 75

@@ -21,6 +21,7 @@ from .labels import NONE, Judged, Vote, judge, told_name
 from .novelty import novelty
 from .regions import Mistakes, Regions
 from .search import Job, LabelledImages, check_labelled
+from .settings import known
 from .stages import RunFolder
 from .sweep import Candidate, Sweep, Validated, preference, sweep
 from .vae import Vae, decode_codes
@@ -195,8 +196,8 @@ def _tune(job: Job, strength: float, rows: LabelledImages, extra: LabelledImages
         extra,
         strength=strength,
         prepare=job.classifier.prepare,
-        epochs=settings.tune_epochs,
-        batch=settings.tune_batch,
+        epochs=known(settings.tune_epochs),
+        batch=known(settings.tune_batch),
         lr=settings.tune_lr,
         device=job.device,
         seed=settings.seed,

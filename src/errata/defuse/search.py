@@ -19,7 +19,7 @@ from ..tensors import device_of, evaluating, on_device, state_fingerprint, to_pi
 from .distil import distil
 from .identify import Classifier, Noise, identify, predict_classes
 from .regions import Mistakes, Regions
-from .settings import DefuseSettings
+from .settings import DefuseSettings, known
 from .stages import RunFolder, is_run
 from .vae import (
     Architecture,
@@ -95,13 +95,14 @@ def start(
             _check_like_train(name, sets[name], images, len(names))
     if settings.split not in sets:
         raise InputError(f"`split` is `{settings.split}`, and there are no such images; give `{settings.split}`")
-    if vae is None:
-        check_training(len(images), settings.epochs, settings.batch, settings.beta, settings.anneal)
     shape = _vae_architecture(images.shape[1:], architecture, vae, settings.latent)
     stored = RunFolder(folder).about if is_run(folder) else {}
     settings = replace(settings, latent=shape.latent).for_data(
         len(images), {**stored.get("settings", {}), **stored.get("correction", {})}
     )
+    if vae is None:
+        training = known(settings.epochs), known(settings.batch)
+        check_training(len(images), *training, settings.beta, known(settings.anneal))
     borrowed = None if vae is None else state_fingerprint(vae)
     facts: dict[str, Any] = {
         "settings": settings.of_search(),
@@ -311,11 +312,11 @@ def make_vae(job: Job, vae: Vae | None = None) -> Vae:
         fit_vae(
             vae,
             job.images,
-            epochs=settings.epochs,
-            batch=settings.batch,
+            epochs=known(settings.epochs),
+            batch=known(settings.batch),
             lr=settings.lr,
             beta=settings.beta,
-            anneal=settings.anneal,
+            anneal=known(settings.anneal),
             device=job.device,
             seed=settings.seed,
             progress=job.progress,

@@ -113,8 +113,8 @@ class DefuseSettings:
         anneal = min(ANNEAL, epochs * batches // 10) if found.anneal is None else found.anneal
         tune_batch = found.tune_batch or int(np.clip(n // TUNE_BATCHES, *TUNE_BATCH))
         tune_epochs = found.tune_epochs or int(np.clip(math.ceil(TUNE_STEPS / math.ceil(n / tune_batch)), *TUNE_EPOCHS))
-        training = {"batch": batch, "epochs": epochs, "anneal": anneal}
-        return replace(found, **training, tune_batch=tune_batch, tune_epochs=tune_epochs)
+        tuned = replace(found, tune_batch=tune_batch, tune_epochs=tune_epochs)
+        return replace(tuned, batch=batch, epochs=epochs, anneal=anneal)
 
     def of_search(self) -> dict[str, Any]:
         """Settings up to the samples that are labelled."""
@@ -147,6 +147,12 @@ class DefuseSettings:
             "selection": "validation",
         }
         return cls(**{**paper, **changes})
+
+
+def known(value: int | None) -> int:
+    """A setting that follows from the data, once `for_data` has filled it in."""
+    assert value is not None
+    return value
 
 
 KINDS = {**get_type_hints(DefuseSettings), **dict.fromkeys(FROM_DATA, int)}
