@@ -144,7 +144,7 @@ class HeadInfluence:
 
         block = max(1, min(VECTORS_AT_ONCE, WIDE // k))
         held = options.vectors(X.shape[1] * k, block)
-        basis = krylov(product, draw, options.steps, block=block, **held, progress=progress)
+        basis = krylov(product, draw, options.steps, block=block, **held, checkpoint=None, progress=progress)
         eigenpairs = factor(basis, options.rank, tolerance=options.tolerance, damping=options.damping, in_place=True)
         return cls(eigenpairs, name, bias, options, evaluation.origin.model)
 
