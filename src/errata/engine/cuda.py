@@ -64,8 +64,8 @@ class CudaRows(LocalRows):
 
 
 def _chosen_gpu() -> torch.device:
-    torch = require("torch", "torch")
-    if not torch.cuda.is_available():
+    cuda = require("torch", "torch").cuda
+    if not cuda.is_available():
         raise InputError("the engine `cuda` needs a GPU, and torch finds none here; use the engine `local`")
-    device: torch.device = torch.device("cuda", torch.cuda.current_device())
+    device: torch.device = require("torch", "torch").device("cuda", cuda.current_device())
     return device
