@@ -216,8 +216,9 @@ class RowFinder:
             candidates = np.arange(where.start, where.stop)
             fits = (labels[where] == labels[rows][:, None]) & ~errors[where] & (candidates != np.array(rows)[:, None])
             distances[~fits] = np.inf
-            both = np.concatenate([far, distances], axis=1)
-            of = np.concatenate([near, np.broadcast_to(candidates, distances.shape)], axis=1)
+            some = np.argpartition(distances, min(count, len(block)) - 1, axis=1)[:, :count]  # sorting all takes long
+            both = np.concatenate([far, np.take_along_axis(distances, some, axis=1)], axis=1)
+            of = np.concatenate([near, candidates[some]], axis=1)
             best = np.argsort(both, axis=1, kind="stable")[:, :count]
             far = np.take_along_axis(both, best, axis=1)
             near = np.take_along_axis(of, best, axis=1)
