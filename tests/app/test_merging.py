@@ -12,7 +12,7 @@ import pytest
 from errata.core import Audit
 from errata.people.entries import Decision, Drawing
 from errata.people.records import Records
-from errata.report import sentences
+from errata.report.judgement_lines import overlap_sentence
 from support.asking import PAGE, Ask, opened, sentence
 
 
@@ -77,7 +77,7 @@ def test_no_overlap(both: tuple[Records, Ask], asked: dict[str, str], status: in
     ],
 )  # fmt: skip
 def test_the_overlap_in_words(counts: tuple[int, int, int], words: str) -> None:
-    assert sentences.overlap(("a", counts[0]), ("b", counts[1]), counts[2]) == words
+    assert overlap_sentence(("a", counts[0]), ("b", counts[1]), counts[2]) == words
 
 
 def test_a_drawn_slice_has_a_page(both: tuple[Records, Ask], audit: Audit) -> None:

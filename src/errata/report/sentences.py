@@ -582,24 +582,3 @@ def images_missing(missing: int, requested: int) -> str:
     if not missing:
         return ""
     return f"{numbers.out_of(missing, requested)} images are missing: they could not be read."
-
-
-def overlap(first: tuple[str, int], second: tuple[str, int], both: int) -> str:
-    """What two slices share, of each and of either."""
-    if both == 0:
-        rows = " and ".join(f"{numbers.counted(n, 'row')} of “{name}”" for name, n in (first, second))
-        return f"No row is in both: {rows}. Jaccard 0.00."
-    if both == 1:
-        lead = "1 row is in both"
-    else:
-        lead = f"{numbers.count(both)} rows are in both"
-    shares = ", ".join(f"{_share(both, n)} of “{name}”" for name, n in (first, second))
-    either = first[1] + second[1] - both
-    return f"{lead}: {shares}. Jaccard {both / either:.2f}: {numbers.out_of(both, either)} rows of either."
-
-
-def _share(k: int, n: int) -> str:
-    """98 of 214 (45.8%)."""
-    if n >= FEWEST_FOR_PERCENT:
-        return f"{numbers.out_of(k, n)} ({numbers.rate(k / n)})"
-    return numbers.out_of(k, n)

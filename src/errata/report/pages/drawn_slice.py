@@ -13,8 +13,9 @@ import numpy as np
 from ...core import Array
 from ...core.gaps import wilson
 from ...core.words import FEWEST_FOR_PERCENT
-from .. import numbers, sentences
+from .. import numbers
 from ..contract import View
+from ..judgement_lines import overlap_sentence
 from ..row_facts import row_facts
 from ..row_items import item
 
@@ -86,5 +87,5 @@ def overlap(first: tuple[str, Array], second: tuple[str, Array]) -> dict[str, An
         "other_n": other_n,
         "both": both,
         "jaccard": jaccard,
-        "sentence": sentences.overlap((name, n), (other_name, other_n), both),
+        "sentence": overlap_sentence((name, n), (other_name, other_n), both),
     }
