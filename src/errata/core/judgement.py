@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -21,9 +21,9 @@ from .judged import Decided, Judged, Said
 from .known_slices import audited_trials, candidate_of, count_tested, split_of
 
 SCHEMA = "errata.judgement/1"
-ACCEPTED = "accepted"
-CONFIRMED = "confirmed"
-ALL = "all"
+ACCEPTED: Final = "accepted"
+CONFIRMED: Final = "confirmed"
+ALL: Final = "all"
 WORDS = (ACCEPTED, CONFIRMED, ALL)
 
 

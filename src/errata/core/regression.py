@@ -37,7 +37,7 @@ def selected_excess(wrong: float, n: float, needed: float) -> float:
     variance = needed * (1 - needed / n)
     keep = math.exp(-1 / (WIDTH * math.sqrt(variance)))
     excess = variance * (1 - keep) * keep ** (wrong - needed)
-    return min(excess, wrong)
+    return float(min(excess, wrong))
 
 
 def flattery(split: SplitTask, slice_: Slice, tested: int) -> float:
