@@ -13,7 +13,7 @@ import errata
 from errata import Evaluation, Source
 from errata.bench.null_worlds import world
 from errata.core import Array
-from errata.core.telling import outcome_notes, read_outcome
+from errata.core.telling import is_outcome_note, outcome_notes, read_outcome
 
 N = 2000
 KINDS = ("random", "label", "calibrated", "miscal")
@@ -130,6 +130,16 @@ def test_what_is_declared_is_not_named() -> None:
     assert "Representation `x` tells errors" in note
     declared = replace(leaking, sources={"x": Source(reads=frozenset({"loss"}))})
     assert outcome_notes(declared, SEARCH) == []
+
+
+def test_a_layer_of_the_model_may_see_what_it_fails_on() -> None:
+    rows = world("random", N, seed=3)
+    leaking = replace(rows, representations={"x": LEAKS["a loss"](rows)}, sources={})
+    (alarm,) = outcome_notes(leaking, SEARCH)
+    (note,) = outcome_notes(replace(leaking, sources={"x": Source(from_model=True)}), SEARCH)
+    assert is_outcome_note(alarm)
+    assert "then the model sees what it fails on" in note
+    assert not is_outcome_note(note)
 
 
 def test_an_audit_says_so() -> None:

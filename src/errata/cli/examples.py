@@ -16,7 +16,7 @@ from types import ModuleType
 import numpy as np
 
 from ..bench.worlds import POSITION
-from ..core import Array, Audit, Evaluation, MissingExtra, Progress, Slice, require
+from ..core import Array, Audit, Evaluation, MissingExtra, Progress, Slice, Source, require
 from ..inputs import ImageArrays, collect
 
 WORLD = 3  # has one blindspot, which is found; of worlds with two or three usually only the largest is
@@ -64,6 +64,7 @@ def scenes(seed: int, progress: Progress) -> DemoExample:
         labels=test.truth,
         probs=1 / (1 + np.exp(-logits[:, 0].astype(np.float64))),
         representations={"penultimate": penultimate},
+        sources={"penultimate": Source(from_model=True)},
         class_names=("no square", "square"),
         metadata={_plain(name): _in_words(name, columns[name]) for name in visible},
         media=ImageArrays(images),

@@ -37,6 +37,10 @@ CONTAINS = (
     "Either it contains {}, or something that knows it of nearly every row. In the first case slices found in it are "
     "errors by construction, and their verdicts are no evidence: leave those columns out."
 )
+OWN_LAYER = (
+    "It is given as a layer of the model, which saw no label of these rows: then the model sees what it fails on. Were "
+    "it no such layer, it would contain {}."
+)
 
 
 @dataclass(frozen=True)
@@ -76,21 +80,23 @@ def outcome_notes(evaluation: Evaluation, search: Array) -> list[str]:
         if evaluation.source(name).reads:  # what is declared to read outcomes is treated so
             continue
         reading = read_outcome(evaluation, name, search)
+        declared = name in evaluation.sources and evaluation.sources[name].from_model
+        meaning = OWN_LAYER if declared else CONTAINS
         if reading.area >= TOLD:
             notes.append(
                 f"Representation `{name}` tells errors from other rows of the same prediction and confidence almost "
-                f"without a mistake (AUC {reading.area:.3f} on unseen search rows). {CONTAINS.format('the outcome')}"
+                f"without a mistake (AUC {reading.area:.3f} on unseen search rows). {meaning.format('the outcome')}"
             )
         elif reading.told:
             notes.append(
                 f"Representation `{name}` tells the label of more than {reading.labels:.1%} of unseen search rows. "
-                f"{CONTAINS.format('the label')}"
+                f"{meaning.format('the label')}"
             )
     return notes
 
 
 def is_outcome_note(note: str) -> bool:
-    """Whether a note of an audit is one of `outcome_notes`: verdicts may be no evidence, so that it is shown first."""
+    """Whether a note of an audit says that verdicts may be no evidence (`outcome_notes`), so that it is shown first."""
     return note.startswith("Representation `") and "verdicts are no evidence" in note
 
 
