@@ -48,7 +48,7 @@ def tiny_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A part has some hundred rows, and every array of all rows lies in a file."""
     monkeypatch.setattr(parts.parts_of, "__kwdefaults__", {"most": 1 << 15})
     monkeypatch.setattr(scratch, "BLOCK_ROWS", 700)
-    monkeypatch.setattr(scratch.empty_array, "__defaults__", (1000, "C"))
+    monkeypatch.setattr(scratch.empty_array, "__defaults__", (1000, "C", False))
 
 
 @pytest.mark.parametrize("methods", [["consensus"], ["rules"], ["domino"], ["spotlight"], ["gmm"], ["directions"]])

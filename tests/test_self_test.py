@@ -186,7 +186,7 @@ def test_no_group_can_be_planted_where_nothing_can_be_wrong() -> None:
 
 def test_influence_is_made_again_for_other_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    monkeypatch.setattr(self_test, "add_influence", lambda rows, train, discover: seen.append(rows) or (rows, train))
+    monkeypatch.setattr(self_test, "add_influence", lambda rows, train, *_: seen.append(rows) or (rows, train))
     monkeypatch.setattr(self_test, "find_slices", lambda *given, **more: type("Found", (), {"slices": ()}))
     run_self_test(search_of(easy(), representation="influence"), repeats=1)
     assert len(seen) == 2

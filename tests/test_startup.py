@@ -27,14 +27,14 @@ ALL = NUMBERS | OTHERS | {"pandas", "rich", "scipy.special"}
 COMMAND = """
 import errata.cli
 import errata.cli.serve
-errata.cli.serve._run = lambda *arguments: None
+errata.cli.serve._run = lambda *arguments, **options: None
 sys.argv = ["errata", *{words!r}]
 try:
     errata.cli.main()
 except SystemExit as stop:
     assert stop.code == 0, stop.code
 """
-HELP = COMMAND.replace("import errata.cli.serve\nerrata.cli.serve._run = lambda *arguments: None\n", "")
+HELP = COMMAND.replace("import errata.cli.serve\nerrata.cli.serve._run = lambda *arguments, **options: None\n", "")
 
 
 def loaded(program: str, folder: Path, environment: dict[str, str] | None = None) -> set[str]:
@@ -143,7 +143,7 @@ def test_a_shell_completes_commands_groups_and_options(tmp_path: Path) -> None:
     assert complete("errata ", tmp_path) == list(COMMANDS)
     assert complete("errata ap", tmp_path) == ["apply"]
     assert complete("errata apply --fail", tmp_path) == ["--fail-on"]
-    assert complete("errata plan ", tmp_path) == ["weights", "select", "prompts"]
+    assert complete("errata plan ", tmp_path) == ["weights", "select", "prompts", "labels"]
 
 
 def test_completing_a_command_imports_no_library(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def rows(**changes):
 
 def look(evaluation=None, settings=None, train=None, slices=None, **changes):
     search = {"methods": ["gmm"], "options": {"gmm": {"components": 5}}, "seed": 0, "within": "auto", "crossfit": False}
-    search |= {"metric": "error", "positive": None, "groups": "auto", "search_rows": 200_000}
+    search |= {"metric": "error", "positive": None, "groups": "auto", "search_rows": 200_000, "influence": {}}
     return audit_look(evaluation or rows(), settings or Settings(), {**search, **changes}, train=train, slices=slices)
 
 
@@ -74,6 +74,7 @@ OTHER = {
     "both halves": {"crossfit": True},
     "the metric": {"metric": "fnr"},
     "the class": {"positive": "yes"},
+    "influence": {"influence": {"damping": 0.1}},
     "training rows": {"train": rows(ids=np.arange(N) + 1000)},
 }
 

@@ -85,7 +85,7 @@ def test_hidden_folders_are_no_rows(tmp_path: Path, hidden: str) -> None:
 
 
 def test_large_lists_lie_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scratch.empty_array, "__defaults__", (1000, "C"))
+    monkeypatch.setattr(scratch.empty_array, "__defaults__", (1000, "C", False))
     evaluation = read(write_parts(tmp_path / "rows"), metadata=["site"])
     assert isinstance(evaluation.representations["embedding"], np.memmap)
     check_same(evaluation)

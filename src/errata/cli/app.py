@@ -81,7 +81,7 @@ COMMANDS: dict[str, OwnCommand] = {
     "bench": OwnCommand(".bench:app", "Benchmarks: how good are the methods?"),
     "plan": OwnCommand(
         ".fix:plan_commands",
-        "Plan how to fix a slice: rows that count more, rows to add, images to generate.",
+        "Plan how to fix a slice: rows that count more, labels to change, rows to add, images to draw.",
         builds=True,
     ),
 }
