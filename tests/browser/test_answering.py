@@ -110,6 +110,7 @@ def test_skip_undo_and_coming_back(open_page: Open, home: tuple[str, Records], a
     expect(shown).to_have_attribute("data-about", asked[1])
     page.keyboard.press("d")
     page.keyboard.type("low")
+    page.keyboard.press("Enter")
     with page.expect_response("**/api/annotations"):
         page.keyboard.press("Enter")
     expect(page.locator(".count")).to_have_text(f"1 of {len(asked)} done")
@@ -120,7 +121,7 @@ def test_skip_undo_and_coming_back(open_page: Open, home: tuple[str, Records], a
     expect(page.locator("#q-description3")).to_have_value("low")
     assert records.answers() == ()
     with page.expect_response("**/api/annotations"):
-        page.locator("#q-description3").press("Enter")
+        page.locator("#q-description15").press("Enter")
     page.reload()
     expect(page.locator(".count")).to_have_text(f"1 of {len(asked)} done")
     expect(shown).to_have_attribute("data-about", asked[0])
@@ -146,7 +147,7 @@ def test_all_answered_by_two_people(open_page: Open, home: tuple[str, Records], 
         for _ in asked:
             page.locator("#q-description3").fill(word)
             with page.expect_response("**/api/annotations"):
-                page.locator("#q-description3").press("Enter")
+                page.locator("#q-description15").press("Enter")
             expect(page.locator("#q-description3")).to_have_value("")
         expect(page.locator(".empty")).to_have_text(f"All {len(asked)} have your answer.")
         expect(page.locator("form.side-col")).to_be_hidden()
@@ -161,7 +162,7 @@ def test_an_answer_without_a_server_waits_and_is_a_file(
     start(page, "Ada")
     page.route("**/api/annotations", lambda route: route.abort())
     page.locator("#q-description3").fill("dark")
-    page.locator("#q-description3").press("Enter")
+    page.locator("#q-description15").press("Enter")
     expect(page.locator(".unsaved")).to_contain_text("1 answer is not saved.")
     expect(page.locator("[data-about]:visible")).to_have_attribute("data-about", abouts(audit)[1])
     with page.expect_download() as got:

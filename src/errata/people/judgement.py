@@ -39,7 +39,8 @@ def _said(answers: Iterable[Entry], settled: Iterable[Entry]) -> dict[str, tuple
 
 
 def _of_task(task: Task, answers: list[Entry], settled: list[Entry]) -> Said:
-    agreement = measure_agreement(answers, None)
+    """What was answered to one task. Words of a questionnaire are shown, and not compared: no two people's are equal."""
+    agreement = measure_agreement([] if task == "questionnaire" else answers)
     most = {}
     if task in ("class", "member"):
         most = {one.item: one.answer for one in majorities(answers, settled, None) if one.decided}
@@ -48,7 +49,7 @@ def _of_task(task: Task, answers: list[Entry], settled: list[Entry]) -> Said:
         words = [entry.answer.get(name) for entry in answers for name in DESCRIPTIONS]
     return Said(
         task=task,
-        people=len(agreement.people),
+        people=len({entry.person for entry in answers}),
         rows=len({entry.item for entry in answers}),
         answers=most,
         both=agreement.items,
