@@ -5,11 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from errata.core import Evaluation, MissingInput, Source, State
+from errata.core import Evaluation, InputError, MissingInput, Source, State
 from errata.core import tensor_files as arrays
 from errata.core.membership import thresholds
 from errata.slicers import SLICERS, make, registry, restore
 from errata.slicers.contract import BaseSlicer, Slicer, build, knows_outcome
+from errata.slicers.gmm import Gmm
 
 N, D, K = 600, 6, 3
 QUICK = {
@@ -266,3 +267,13 @@ def test_a_rule_says_what_its_own_slice_reads(rule, knows):
     slicer.rules_ = ({"kind": "other"}, {"kind": "reader", **rule})
     assert knows_outcome(slicer, ev, 1) is knows
     assert knows_outcome(slicer, ev, 0)
+
+
+def test_a_saved_method_without_one_of_its_arrays_is_refused() -> None:
+    rng = np.random.default_rng(0)
+    rows = Evaluation(losses=rng.random(80), representations={"x": rng.normal(size=(80, 2))})
+    saved = Gmm(components=2).fit(rows).to_state()
+    assert len(Gmm.from_state(saved).means_) == 2
+    lacking = State(saved.name, saved.facts, {name: a for name, a in saved.arrays.items() if name != "means_"})
+    with pytest.raises(InputError, match="a saved `gmm` has no array `means_`"):
+        Gmm.from_state(lacking)

@@ -39,14 +39,16 @@ def _said(answers: Iterable[Entry], settled: Iterable[Entry]) -> dict[str, tuple
 
 
 def _of_task(task: Task, answers: list[Entry], settled: list[Entry]) -> Said:
-    """What was answered to one task. Words of a questionnaire are shown, and not compared: no two people's are equal."""
-    agreement = measure_agreement([] if task == "questionnaire" else answers)
+    """What was answered to one task. Words of a questionnaire are shown, not compared: no two are equal."""
+    compared = answers
     most = {}
+    words = []
     if task in ("class", "member"):
         most = {one.item: one.answer for one in majorities(answers, settled, None) if one.decided}
-    words = []
-    if task == "questionnaire":
+    elif task == "questionnaire":
+        compared = []
         words = [entry.answer.get(name) for entry in answers for name in DESCRIPTIONS]
+    agreement = measure_agreement(compared)
     return Said(
         task=task,
         people=len({entry.person for entry in answers}),

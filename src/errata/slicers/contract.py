@@ -186,6 +186,9 @@ class BaseSlicer:
         new.rules_ = tuple(state.facts["rules"])
         for name, array in state.arrays.items():
             setattr(new, name, array)
+        for name in (*cls.fitted_arrays, "thresholds_"):
+            if not hasattr(new, name):  # some have a value where versions before them saved none
+                raise InputError(f"a saved `{cls.name}` has no array `{name}`; it is damaged: run the audit again")
         return new
 
 
