@@ -144,7 +144,7 @@ def test_sizes_others_and_files(open_page: Open, home: tuple[str, Records], audi
     assert widths[-1] >= 250
     first = page.locator(".cards li").first.get_attribute("data-row")
     page.keyboard.press("Escape")
-    page.get_by_role("button", name="Draw others").click()
+    page.keyboard.press("d")
     expect(page.locator(".cards li").first).not_to_have_attribute("data-row", first)
     with page.expect_download() as got:
         page.get_by_role("link", name="CSV").click()

@@ -127,7 +127,7 @@ PAGE = Page(
     ),
     keys=(
         (", .", "rows: the page before, the next one"),
-        ("g", "rows: draw others at random"),
+        ("d", "rows: draw others at random"),
         ("← →", "a row that is open: the one before, the next one"),
     ),
 )
