@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -226,6 +226,7 @@ def gather(work: Path, out: Path, missing: list[str]) -> None:
         with np.load(path, allow_pickle=False) as file:
             pictures |= {f"{path.stem}/{name}": file[name] for name in file.files}
     np.savez_compressed(out / "planted.npz", **pictures)
+    coarse_shares(pictures)
     results["factors"] = factor_rows(work, "recommended")
     (out / "results.json").write_text(json.dumps(results, default=lambda value: value.item()))
     if results["factors"]:
@@ -234,6 +235,18 @@ def gather(work: Path, out: Path, missing: list[str]) -> None:
     for data, radius, names in (("cifar10", "0.5", CIFAR), ("utkface", "1", SPANS)):
         if all((work / f"{data}-{one}-0.npz").exists() for one in ("0", radius)):
             leaf_tables(work, data, radius, names)
+
+
+def coarse_shares(pictures: Mapping[str, Any]) -> None:
+    """Print how much of what an attack changes lies below an eighth of the frequencies, a picture at a time."""
+    for name in [name for name in pictures if name.endswith(" attack")]:
+        change = pictures[name].astype(float) - pictures[name.replace(" attack", " images")]
+        power = np.square(np.abs(np.fft.fft2(change, axes=(1, 2)))).sum(axis=3)
+        across = np.fft.fftfreq(power.shape[1])
+        coarse = np.hypot(across[:, None], across) <= 1 / 8
+        shares = power[:, coarse].sum(axis=1) / power.sum(axis=(1, 2))
+        error = shares.std(ddof=1) / len(shares) ** 0.5
+        print(f"{name}: coarse {shares.mean():.2f} ({error:.2f}), n = {len(shares)}; of noise {coarse.mean():.2f}")
 
 
 def _copy(path: Path, out: Path) -> None:
