@@ -98,6 +98,11 @@ def test_the_slices_as_left_are_files(folder: Path) -> None:
     assert set(table["slice"]) == {first}
     assert len(table["id"]) == int(errata.load(folder / "audit")[first].members.sum()) - 4
     assert run("report", "audit", "-o", "rows.docx", folder=folder).code == 2
+    before = (folder / "audit" / "report.html").read_bytes()
+    refused = run("report", "audit", "--slices", "confirmed", folder=folder)
+    assert refused.code == 2
+    assert "`--slices` chooses what a .json, .csv or .parquet file holds; a page shows all slices" in refused.err
+    assert (folder / "audit" / "report.html").read_bytes() == before
 
 
 def test_plans_and_rechecks_start_from_accepted_slices(folder: Path) -> None:

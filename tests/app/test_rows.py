@@ -156,6 +156,17 @@ def test_rows_that_people_moved(both: tuple[Records, Ask], audit: Audit) -> None
         assert [line["id"] for line in got["rows"]] == [id], moved
 
 
+def test_a_row_that_people_put_out_is_gone_from_a_list_that_was_seen(both: tuple[Records, Ask], audit: Audit) -> None:
+    records, ask = both
+    slice_ = audit.slices[0]
+    seen = rows_of(ask, slice=slice_.id, order="given")
+    first = str(audit.evaluation.row_ids[seen[0]])
+    assert slice_.id in ask("GET", f"/api/near/{first}").json()["slices"]
+    records.edit(Edit(slice=slice_.id, item=first, inside=False, person="Ada"))
+    assert rows_of(ask, slice=slice_.id, order="given") == seen[1:]
+    assert slice_.id not in ask("GET", f"/api/near/{first}").json()["slices"]
+
+
 def test_files_hold_every_row_that_matches(ask: Ask, audit: Audit) -> None:
     asked = {"slice": "s1", "outcome": "wrong", "order": "loss"}
     rows = rows_of(ask, **asked)

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from .. import hypothesis
-from ..core import Array, InputError
+from ..core import Array, Audit, InputError
 from ..core.blocks import Matrix, blocks
 from ..report.column_bars import ColumnBars, all_column_bars
 from ..report.script_data import map_representation
@@ -56,21 +56,25 @@ class RowFinder:
         self._served = served
         self._evaluation = served.audit.evaluation
         self._found: OrderedDict[RowQuery, Array] = OrderedDict()
+        self._left = served.left()
         self._lock = Lock()
 
     def find(self, query: RowQuery) -> Array:
         """(m,) positions of the rows that match, in the order that was asked for."""
-        if query.moved:
-            return self._sort(query, self.matching(query))  # people may move rows at any time
+        left = self._served.left()  # people may move rows at any time: then nothing that was found counts
         with self._lock:
+            if left is not self._left:
+                self._found.clear()
+                self._left = left
             if query in self._found:
                 self._found.move_to_end(query)
                 return self._found[query]
-        return self._remember(query, self._sort(query, self.matching(query)))
+        return self._remember(query, self._sort(query, self.matching(query)), left)
 
-    def _remember(self, query: RowQuery, rows: Array) -> Array:
+    def _remember(self, query: RowQuery, rows: Array, left: Audit) -> Array:
         with self._lock:
-            self._found[query] = rows
+            if left is self._left:
+                self._found[query] = rows
             while sum(found.nbytes for found in self._found.values()) > CACHED and len(self._found) > 1:
                 self._found.popitem(last=False)
         return rows

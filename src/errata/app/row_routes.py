@@ -72,7 +72,7 @@ def _add_single_rows(app: FastAPI, served: ServedAudit, finder: RowFinder) -> No
         """One row, and beside it the nearest rows of the same label that are right."""
         position = served.position(row)
         near = finder.right_neighbours([position], NEIGHBOURS)[0]
-        inside = [slice_.id for slice_ in served.audit.slices if slice_.members[position]]
+        inside = [slice_.id for slice_ in served.left().slices if slice_.members[position]]
         lines = [row_in_brief(served.audit, other) for other in near]
         return {**row_facts(served.audit, position), "slices": inside, "near": lines}
 

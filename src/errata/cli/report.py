@@ -42,12 +42,16 @@ def report(
     if output is not None:
         _check_format(output)
         store.check_output(output)
+    words = chosen_words(slices)
+    if words and (output is None or output.suffix == ".html"):
+        raise InputError(
+            "`--slices` chooses what a .json, .csv or .parquet file holds; a page shows all slices; leave it out"
+        )
     found = workflow.load(folder)
     judgement = workflow.judgement_of(found, folder, database)
     if not people:
         judgement = judgement.without_people()
     audit = as_left(found, judgement)
-    words = chosen_words(slices)
     if output is None:
         output = folder / "report.html"
         with store.sole_writer(folder):

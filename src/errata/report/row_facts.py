@@ -16,9 +16,7 @@ def row_facts(audit: Audit, row: int) -> dict[str, Any]:
     """One row by its position: what it is, what the model said, and what else is known of it."""
     evaluation = audit.evaluation
     media = evaluation.media
-    errors = evaluation.errors
     losses = evaluation.losses
-    wrong = None if errors is None else bool(errors[row])
     loss = None if losses is None else float(losses[row])
     role = "discover" if audit.discover[row] else "confirm"
     text = None
@@ -30,11 +28,7 @@ def row_facts(audit: Audit, row: int) -> dict[str, Any]:
         order = np.argsort(-probs, kind="stable")[:10].tolist()
         probabilities = [(evaluation.class_name(j), float(probs[j]), f"{100 * probs[j]:.1f}%") for j in order]
     return {
-        "row": row,
-        "id": str(evaluation.row_ids[row]),
-        "label": _class(audit, evaluation.labels, row),
-        "prediction": _class(audit, evaluation.predictions, row),
-        "wrong": wrong,
+        **_outcome(audit, row),
         "loss": loss,
         "loss_text": loss_text(loss),
         "role": role,
@@ -48,10 +42,8 @@ def row_facts(audit: Audit, row: int) -> dict[str, Any]:
 def row_in_brief(audit: Audit, row: int) -> dict[str, Any]:
     """One row of many: what the model said of it, and the beginning of its text or the first of its columns."""
     evaluation = audit.evaluation
-    errors = evaluation.errors
     losses = evaluation.losses
     media = evaluation.media
-    wrong = None if errors is None else bool(errors[row])
     loss = None if losses is None else loss_text(float(losses[row]))
     role = "search" if audit.discover[row] else "held-out"
     text = None
@@ -62,15 +54,25 @@ def row_in_brief(audit: Audit, row: int) -> dict[str, Any]:
         named = list(evaluation.metadata.items())[:FEW_COLUMNS]
         columns = [(name, column_value(column[row])) for name, column in named]
     return {
+        **_outcome(audit, row),
+        "loss": loss,
+        "role": role,
+        "text": text,
+        "columns": columns,
+    }
+
+
+def _outcome(audit: Audit, row: int) -> dict[str, Any]:
+    """Which row it is, and what the model said of it."""
+    evaluation = audit.evaluation
+    errors = evaluation.errors
+    wrong = None if errors is None else bool(errors[row])
+    return {
         "row": row,
         "id": str(evaluation.row_ids[row]),
         "label": _class(audit, evaluation.labels, row),
         "prediction": _class(audit, evaluation.predictions, row),
         "wrong": wrong,
-        "loss": loss,
-        "role": role,
-        "text": text,
-        "columns": columns,
     }
 
 
