@@ -151,7 +151,7 @@ def merge(page: Any) -> None:
 
 def to_tree(page: Any) -> None:
     page.evaluate("document.documentElement.style.scrollBehavior = 'auto'")
-    page.locator(".tree").evaluate(
+    page.locator(".tree").first.evaluate(
         "tree => scrollTo(0, tree.getBoundingClientRect().top + scrollY - (innerWidth < 500 ? 80 : 320))"
     )
 
@@ -208,6 +208,8 @@ def main(folder: str, target: str = "docs/images") -> None:
             ("slice", f"{home}/slice/s1", nothing),
             ("map", f"{home}/slice/s1", loop),
             ("tree", f"{tree}/slice/s1", to_tree),
+            ("class", f"{tree}/class/t2", nothing),
+            ("rows", f"{home}/rows?slice=s1", nothing),
             ("row", f"{home}/slice/s1/row/{row}", nothing),
             ("drawn", f"{home}/slice/drawn-1", merge),
             ("annotate", f"{home}/annotate/s1", named),

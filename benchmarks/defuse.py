@@ -22,19 +22,20 @@ import io
 import json
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 from PIL import Image
-from safetensors.torch import save_file
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.nn import functional
 
 from errata.bench.tables import data_folder
-from errata.core import Progress
 from errata.defuse import DefuseSettings, defuse
 from errata.defuse.distil import distil
 from errata.defuse.identify import Classifier, Noise, identify
@@ -47,8 +48,18 @@ Array = np.ndarray
 Pictures = tuple[Array, Array]
 SURE = 0.6  # of the oracle
 LEARNT = 12_000  # digits
-CONVERGED = ((1e-3, 12), (1e-4, 4))  # steps of Adam, and epochs
+LEARNING_RATES = (1e-3, 1e-4)
+CONVERGED = (12, 4)  # epochs at each of them
 READABLE = 40  # px of the photograph
+
+
+@dataclass(frozen=True)
+class OracleSize:
+    """What the labels of a study cost."""
+
+    epochs: int
+    width: int = 64  # channels of the first two convolutions of six
+    batch: int = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,21 +70,26 @@ class Study:
     drawn: Pictures  # of the VAE and of the oracle
     validation: Pictures
     test: Pictures
-    classifier: Callable[[int, str], nn.Module]
+    network: Callable[[int], nn.Module]  # by its seed
+    taught: Callable[[nn.Module, int, str], nn.Module]  # by seed and device
     prepare: Callable[[torch.Tensor], torch.Tensor]
     settings: DefuseSettings
     architecture: Architecture
-    oracle_epochs: int
+    oracle: OracleSize
+    trained: str  # how the classifier was, to know its file by
 
 
-def mnist_network() -> nn.Module:
+def mnist_network(seed: int) -> nn.Module:
     layers: list[nn.Module] = []
-    for inside in (1, 64, 64):
-        layers += [nn.Conv2d(inside, 64, 4, 2, 1), nn.ReLU()]
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(576, 256), nn.ReLU(), nn.Linear(256, 10))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for inside in (1, 64, 64):
+            layers += [nn.Conv2d(inside, 64, 4, 2, 1), nn.ReLU()]
+        return nn.Sequential(*layers, nn.Flatten(), nn.Linear(576, 256), nn.ReLU(), nn.Linear(256, 10))
 
 
-def mnist(toy: bool = False) -> Study:
+def mnist(toy: bool = False, converged: Sequence[int] = CONVERGED) -> Study:
+    """converged: epochs of the classifier at each learning rate; (1, 0) is one that is not."""
     with np.load(data_folder() / "mnist.npz", allow_pickle=False) as file:
         drawn = _shuffled((file["x_train"], file["y_train"]))
         test = (file["x_test"], file["y_test"])
@@ -85,18 +101,16 @@ def mnist(toy: bool = False) -> Study:
     def prepare(pixels: torch.Tensor) -> torch.Tensor:
         return (pixels - 0.1307) / 0.3081
 
-    def classifier(seed: int, device: str) -> nn.Module:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            model = mnist_network()
+    def taught(model: nn.Module, seed: int, device: str) -> nn.Module:
         options = {"prepare": prepare, "batch": 64, "device": device, "seed": seed, "validation": validation}
-        for lr, epochs in CONVERGED:
-            # The last epoch: what chooses between epochs is not what is studied.
-            model, _ = fine_tune(model, train, prefer=lambda epoch: epoch.number, epochs=epochs, lr=lr, **options)
+        for lr, epochs in zip(LEARNING_RATES, converged, strict=True):
+            if epochs:  # the last one: what chooses between epochs is not what is studied
+                model, _ = fine_tune(model, train, prefer=lambda epoch: epoch.number, epochs=epochs, lr=lr, **options)
         return model
 
     architecture = fitting_architecture(28, 28, 1)
-    return Study(train, drawn, validation, kept, classifier, prepare, DefuseSettings(), architecture, 10)
+    given = (train, drawn, validation, kept, mnist_network, taught, prepare, DefuseSettings(), architecture)
+    return Study(*given, oracle=OracleSize(epochs=10), trained=f"{tuple(converged)} epochs")
 
 
 def signs(toy: bool = False) -> Study:
@@ -107,8 +121,10 @@ def signs(toy: bool = False) -> Study:
         train = train[0][:400], train[1][:400]
     validation, kept = _halves(_shuffled((pictures[~learnt], labels[~learnt])))
 
-    def classifier(seed: int, device: str) -> nn.Module:
-        model = network("resnet18", px=32, outputs=43, seed=seed)
+    def new(seed: int) -> nn.Module:
+        return network("resnet18", px=32, outputs=43, seed=seed)
+
+    def taught(model: nn.Module, seed: int, device: str) -> nn.Module:
         fit(model, *train, epochs=3 if toy else 15, batch=128, lr=2e-3, device=device, seed=seed)
         return model
 
@@ -117,8 +133,8 @@ def signs(toy: bool = False) -> Study:
     architecture = replace(
         fitting_architecture(32, 32, 3, settings.latent), channels=128, hidden=512, likelihood="gaussian", sigma=0.05
     )
-    given = (train, train, validation, kept, classifier, lambda x: 4 * x - 2, settings, architecture)
-    return Study(*given, oracle_epochs=40)
+    given = (train, train, validation, kept, new, taught, lambda x: 4 * x - 2, settings, architecture)
+    return Study(*given, oracle=OracleSize(epochs=40), trained="15 epochs")
 
 
 def read_signs() -> tuple[list[bytes], Array, Array]:
@@ -149,7 +165,7 @@ def shortened(study: Study) -> Study:
         name: tuple(part[:200] for part in getattr(study, name)) for name in ("train", "drawn", "validation", "test")
     }
     small = {"epochs": 2, "q": 5, "cap": 3, "components": 5, "steps": 5, "strengths": (1e-6, 1.0), "tune_epochs": 1}
-    return replace(study, **few, settings=replace(study.settings, **small), oracle_epochs=1)
+    return replace(study, **few, settings=replace(study.settings, **small), oracle=OracleSize(1))
 
 
 STUDIES = {"mnist": mnist, "signs": signs}
@@ -176,14 +192,22 @@ def _halves(given: Pictures) -> tuple[Pictures, Pictures]:
 class Oracle:
     """Two networks that must agree to be sure."""
 
-    def __init__(self, study: Study, device: str, seed: int = 100):
+    def __init__(self, study: Study, device: str, output: Path, seed: int = 100):
         images = study.drawn[0] if study.drawn[0].ndim == 4 else study.drawn[0][..., None]
         self.device = device
         self.colours = images.shape[-1]
         self.pixels = torch.from_numpy(images).permute(0, 3, 1, 2).contiguous().to(device)
         self.labels = torch.from_numpy(study.drawn[1]).to(device)
         self.classes = int(study.drawn[1].max()) + 1
-        self.models = [self._taught(seed + j, study.oracle_epochs) for j in range(2)]
+        self.size = study.oracle
+        self.models = []
+        for own in (seed, seed + 1):
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(own)
+                model = self._new().to(device)
+            path = output / f"oracle-{own}.safetensors"
+            about = f"{self.size}, {len(self.labels)} pictures"
+            self.models.append(stored(path, about, model, partial(self._taught, seed=own)).eval())
 
     def __call__(self, images: Array) -> Array:
         probs = self._probs(images)
@@ -203,16 +227,14 @@ class Oracle:
             parts.append(torch.stack([model(pixels).softmax(dim=1) for model in self.models]).mean(dim=0).cpu())
         return torch.cat(parts).numpy()
 
-    def _taught(self, seed: int, epochs: int) -> nn.Module:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            model = self._new().to(self.device)
+    def _taught(self, model: nn.Module, seed: int) -> nn.Module:
         chance = torch.Generator(self.device).manual_seed(seed)
-        steps = -(-len(self.labels) // 512)
+        steps = -(-len(self.labels) // self.size.batch)
         optimiser = torch.optim.Adam(model.parameters())
-        rate = torch.optim.lr_scheduler.OneCycleLR(optimiser, 3e-3, total_steps=epochs * steps)
-        for _ in range(epochs):
-            for rows in torch.randperm(len(self.labels), generator=chance, device=self.device).split(512):
+        rate = torch.optim.lr_scheduler.OneCycleLR(optimiser, 3e-3, total_steps=self.size.epochs * steps)
+        for _ in range(self.size.epochs):
+            order = torch.randperm(len(self.labels), generator=chance, device=self.device)
+            for rows in order.split(self.size.batch):
                 with torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=self.device != "cpu"):
                     logits = model(self._distorted(self.pixels[rows].float() / 255, chance))
                 loss = functional.cross_entropy(logits.float(), self.labels[rows], label_smoothing=0.05)
@@ -220,17 +242,17 @@ class Oracle:
                 loss.backward()
                 optimiser.step()
                 rate.step()
-        return model.eval()
+        return model
 
     def _new(self) -> nn.Module:
         layers: list[nn.Module] = []
         inside = self.colours
-        for width in (64, 64, 128, 128, 256, 256):
+        for width in np.repeat([self.size.width, 2 * self.size.width, 4 * self.size.width], 2).tolist():
             layers += [nn.Conv2d(inside, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
             if inside == width:
                 layers.append(nn.MaxPool2d(2))
             inside = width
-        cells = 256 * (self.pixels.shape[-1] // 8) ** 2
+        cells = inside * (self.pixels.shape[-1] // 8) ** 2
         head = [nn.Dropout(0.3), nn.Linear(cells, 256), nn.ReLU(), nn.Dropout(0.3), nn.Linear(256, self.classes)]
         return nn.Sequential(*layers, nn.Flatten(), *head)
 
@@ -257,17 +279,34 @@ class Oracle:
         return (moved * share + blurred * (1 - share)).clamp(1e-6, 1) ** torch.exp(0.8 * some(1, 1, 1))
 
 
-def run(study: Study, oracle: Oracle, seed: int, device: str, folder: Path) -> dict[str, object]:
+def stored(path: Path, about: str, model: nn.Module, train: Callable[[nn.Module], nn.Module]) -> nn.Module:
+    """A network trained and saved; where that was done before, its weights: a study that was stopped goes on."""
+    if path.exists():
+        with safe_open(path, "pt") as file:
+            before = file.metadata()["about"]
+        if before != about:
+            raise SystemExit(f"{path} is of {before}, not of {about}; give another --output")
+        model.load_state_dict(load_file(path))
+        return model
+    model = train(model)
+    weights = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
+    save_file(weights, path, metadata={"about": about})
+    return model
+
+
+def run(
+    study: Study, oracle: Oracle, seed: int, device: str, folder: Path, vae_seed: int | None = None
+) -> dict[str, object]:
+    """vae_seed: of a VAE that seeds share; the method trains it without the classifier. Default: each has its own."""
     started = time.perf_counter()
     stages: dict[str, float] = {}
 
     def progress(stage: str, share: float) -> None:
         stages[stage] = time.perf_counter() - started
 
-    model = study.classifier(seed, device)
-    weights = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    save_file(weights, folder.with_suffix(".safetensors"))
+    about = f"{len(study.train[1])} pictures, {study.trained}"
+    teach = partial(study.taught, seed=seed, device=device)
+    model = stored(folder.with_suffix(".safetensors"), about, study.network(seed), teach)
     begun = stages["train the classifier"] = time.perf_counter() - started
     settings = replace(study.settings, seed=seed)
     found = defuse(
@@ -279,7 +318,7 @@ def run(study: Study, oracle: Oracle, seed: int, device: str, folder: Path) -> d
         prepare=study.prepare,
         oracle=oracle,
         settings=settings,
-        vae=taught_vae(study, settings, device, progress),
+        vae=taught_vae(study, replace(settings, seed=seed if vae_seed is None else vae_seed), device, folder.parent),
         device=device,
         progress=progress,
     )
@@ -289,7 +328,8 @@ def run(study: Study, oracle: Oracle, seed: int, device: str, folder: Path) -> d
     told["train before"] = measure_accuracy(model, study.train, prepare=study.prepare, device=device)
     if (folder / "samples.safetensors").exists():
         told["readable"] = readable(folder, oracle, study.validation, device)
-    told["mistakes"] = json.loads((folder / "mistakes.json").read_text())["facts"]
+    if (folder / "mistakes.json").exists():  # not where the generator was too poor to search with
+        told["mistakes"] = json.loads((folder / "mistakes.json").read_text())["facts"]
     if found.comparison is not None:
         told["comparison"] = found.comparison.to_json()
         told["baseline"] = found.baseline and found.baseline.to_json()
@@ -297,13 +337,18 @@ def run(study: Study, oracle: Oracle, seed: int, device: str, folder: Path) -> d
     return told
 
 
-def taught_vae(study: Study, settings: DefuseSettings, device: str, progress: Progress) -> Vae:
+def taught_vae(study: Study, settings: DefuseSettings, device: str, output: Path) -> Vae:
     """By all pictures, of which the classifier may have seen few."""
-    vae = new_vae(study.architecture, settings.seed)
-    names = ("epochs", "batch", "lr", "beta", "anneal", "seed")
-    options = {name: getattr(settings, name) for name in names}
-    fit_vae(vae, _coloured(study.drawn[0]), device=device, progress=progress, **options)
-    return vae
+    pictures = _coloured(study.drawn[0])
+    filled = settings.for_data(len(pictures))
+    options = {name: getattr(filled, name) for name in ("epochs", "batch", "lr", "beta", "anneal", "seed")}
+
+    def teach(vae: nn.Module) -> nn.Module:
+        fit_vae(vae, pictures, device=device, **options)
+        return vae
+
+    about = f"{options}, {len(pictures)} pictures"
+    return stored(output / f"vae-{settings.seed}.safetensors", about, new_vae(study.architecture, settings.seed), teach)
 
 
 def readable(folder: Path, oracle: Oracle, given: Pictures, device: str) -> dict[str, float]:
@@ -341,9 +386,22 @@ def line(told: dict) -> str:
                 after = 100 * (1 - change["after_rate"])
                 said += f"\n  {name}, {change['name']}: {before:.1f} -> {after:.1f}"
                 said += f" ({100 - high:.1f} to {100 - low:.1f}), n = {change['n']:,}"
+        said += further_training(told.get(name), name)
+    share = told["vae"]["same_class"]
+    said += f"\n  reconstructions that keep their class: {100 * share:.1f} of {told['vae']['pictures']:,}"
+    said += f"; right on its own rows before: {100 * told['train before']:.1f}"
     if "oracle" in told["facts"]:
         said += f"\n  samples that the oracle calls as their region: {told['facts']['oracle']}"
     return said
+
+
+def further_training(comparison: dict | None, name: str) -> str:
+    """The weakest strength of a sweep, at which the regions count for nothing, and the others."""
+    lines = ""
+    for point in (comparison or {"facts": {"curve": []}})["facts"]["curve"]:
+        lines += f"\n  {name} at {point['strength']:g}: test rows {100 * point['test']:.1f}"
+        lines += f", region samples {100 * point['regions']:.1f}"
+    return lines
 
 
 def time_published(device: str) -> None:
@@ -357,7 +415,7 @@ def time_published(device: str) -> None:
         began = time.perf_counter()
 
     settings = DefuseSettings.as_published(beta=study.settings.beta, scale=study.settings.scale, centred=True)
-    classifier = Classifier(study.classifier(0, device), study.prepare)
+    classifier = Classifier(study.taught(study.network(0), 0, device), study.prepare)
     say("classifier")
     vae = new_vae(study.architecture)
     given = {"epochs": settings.epochs, "batch": settings.batch, "beta": settings.beta, "anneal": settings.anneal}
@@ -400,6 +458,11 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="one of the settings")
     parser.add_argument("--published", action="store_true", help="the paper's settings instead of ours")
     parser.add_argument("--toy", action="store_true", help="few rows and steps, to see that it runs")
+    parser.add_argument("--epochs", type=int, nargs=2, help="of the classifier of digits, at both learning rates")
+    parser.add_argument("--oracle-epochs", type=int, help="Default: 10 for digits, 40 for signs")
+    parser.add_argument("--oracle-width", type=int, default=64, help="channels of its first convolutions")
+    parser.add_argument("--oracle-batch", type=int, default=512)
+    parser.add_argument("--one-vae", action="store_true", help="that of the first seed for all seeds")
     parser.add_argument("--output", type=Path, default=Path("bench-results"))
     asked = parser.parse_args()
     if asked.what == "mixture":
@@ -413,19 +476,24 @@ def main() -> None:
         return
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     study = STUDIES[asked.what](asked.toy)
+    if asked.epochs:
+        study = mnist(asked.toy, asked.epochs)
     changed = {key: parse_setting(key, value) for key, _, value in (one.partition("=") for one in asked.set)}
     base = DefuseSettings.as_published() if asked.published else study.settings
     study = replace(study, settings=replace(base, **changed))
     if asked.toy:
         study = shortened(study)
+    epochs = asked.oracle_epochs or study.oracle.epochs
+    study = replace(study, oracle=OracleSize(epochs, asked.oracle_width, asked.oracle_batch))
+    asked.output.mkdir(parents=True, exist_ok=True)
     begun = time.perf_counter()
-    oracle = Oracle(study, asked.device)
+    oracle = Oracle(study, asked.device, asked.output)
     taken = time.perf_counter() - begun
     print(f"oracle: {oracle.accuracy(study.test):.4f} of the test half is right, {taken:.0f} s", flush=True)
     for seed in asked.seeds:
         suffix = "-published" if asked.published else ""
         folder = asked.output / f"defuse-{asked.what}{suffix}-{seed}"
-        told = run(study, oracle, seed, asked.device, folder)
+        told = run(study, oracle, seed, asked.device, folder, asked.seeds[0] if asked.one_vae else None)
         folder.with_suffix(".json").write_text(json.dumps(told, indent=1, default=float))
         print(line(told), flush=True)
 

@@ -2,9 +2,10 @@
 
     python benchmarks/directions_faces.py flagged    how many of the flagged test rows are of the minority gender
     python benchmarks/directions_faces.py ranking    its share of the hardest test rows, by ranking
+    python benchmarks/directions_faces.py natural    the same with men and women as UTKFace has them
     python benchmarks/directions_faces.py strength   the direction's strength against the planted ratio
     python benchmarks/directions_faces.py captions   what the hardest captions say, and what was measured of them
-    python benchmarks/directions_faces.py upweight   flagged training rows count twice, beside the oracle
+    python benchmarks/directions_faces.py upweight   flagged training rows count two or four times, beside the oracle
     python benchmarks/directions_faces.py runs       directions of one network on a second run and another architecture
 
 Four in five of the training rows are young women or old men. Directions come from validation rows, all numbers from
@@ -35,7 +36,7 @@ from errata.core.gaps import wilson
 from errata.explain.captions import Direction, caption_slice
 from errata.explain.view import SliceView
 from errata.slicers import make
-from faces import CLASSES, EPOCHS, GENDERS, METHODS, OTHER, OWN, PLAIN, SPACES, WEIGHTS, Faces, World, bridge_of
+from faces import CLASSES, EPOCHS, GENDERS, METHODS, OTHER, OWN, PLAIN, PX, SPACES, WEIGHTS, Faces, World, bridge_of
 from trained import Recipe, over_runs
 
 Array = np.ndarray
@@ -51,8 +52,10 @@ TOP = (50, 100, 200)
 # training rows a class, the same for every ratio
 RATIOS = range(1, 9)
 SMALLER = 1250
+NATURAL = 2000  # where nothing is planted: there are no more old women
 PERMUTATIONS = 20
-FACTOR = 2.0
+FACTORS = (2.0, 4.0)
+WAYS = ("directions, bridge", "random", "oracle")
 ATTRIBUTES = (
     "with glasses",
     "with a smile",
@@ -129,6 +132,37 @@ def ranking(worlds: Sequence[World]) -> bool:
     for mine, names in lost.items():
         print(f"{mine}: not above at every K in both classes: {', '.join(names) or 'none'}")
     return not lost[OURS[0]]
+
+
+def natural(worlds: Sequence[World]) -> bool:
+    """Nothing is planted: is the smaller gender of a class, or the one that errs more, among the hardest?"""
+    worlds = [replace(world, ratio=None, size=NATURAL) for world in worlds]
+    held = []
+    for label, name in enumerate(CLASSES):
+        errors = np.array([gender_errors(world, label) for world in worlds])
+        print(f"\n{name}: {over_runs(errors[:, 0])} are of the smaller gender, a {GENDERS[label]}")
+        print(f"error rate of it {over_runs(errors[:, 1])}, of the others {over_runs(errors[:, 2])}")
+        shares = {way: np.array([top_shares(world, way, label) for world in worlds]) for way in (OURS[0], "confidence")}
+        rows = [[way, *(over_runs(column) for column in found.T)] for way, found in shares.items()]
+        more = shares[OURS[0]] - shares["confidence"]
+        rows.append(["directions less confidence", *(over_runs(column) for column in more.T)])
+        table(["ranking", *(f"top {k}" for k in TOP)], rows)
+        held.append(bool((more.mean(axis=0) > 0).all()))
+    return all(held)
+
+
+def gender_errors(world: World, label: int) -> list[float]:
+    """The smaller gender's share of the test rows of a class, its error rate, and that of the others."""
+    test = world.evaluation("test")
+    own = test.labels == label
+    smaller = test.metadata["minority"]
+    return [float(values.mean()) for values in (smaller[own], test.errors[own & smaller], test.errors[own & ~smaller])]
+
+
+def top_shares(world: World, name: str, label: int) -> Array:
+    """(K,) the smaller gender's share of the hardest test rows of a class."""
+    counts = np.array(top_counts(world, name)).reshape(len(CLASSES), len(TOP))
+    return counts[label] / np.array(TOP)
 
 
 def top_counts(world: World, name: str) -> list[int]:
@@ -257,21 +291,31 @@ def captioned(world: World, space: str) -> Iterator[tuple[int, dict[str, Any]]]:
 def upweight(worlds: Sequence[World]) -> bool:
     own = [world.decisions(OWN, "train") < 0 for world in worlds]
     print(f"training rows flagged in the own layer: {said(np.sum(own), np.size(own))}")
-    before = np.array([accuracies(world.evaluation("test")) for world in worlds])
-    rows = [["nothing", "", *(over_runs(column) for column in before.T), "", ""]]
-    gains = {}
-    for way in ("directions, bridge", "random", "oracle"):
-        chosen = [to_upweight(world, way) for world in worlds]
-        after = np.array([accuracies(retrained(*pair)) for pair in zip(worlds, chosen, strict=True)])
-        gained = (after - before).T
-        gains[way] = gained[0].mean()
-        hits = sum(int((some & minority(world)).sum()) for world, some in zip(worlds, chosen, strict=True))
-        rows.append(
-            [way, said(hits, np.sum(chosen)), *(over_runs(column) for column in (*after.T, gained[0], gained[2]))]
-        )
-    head = ["upweighted", "minority among them", "accuracy: minority", "majority", "all", "gain: minority", "gain: all"]
-    table(head, rows)
-    return bool(gains["directions, bridge"] > gains["random"])
+    arms = {(way, factor): [] for factor in FACTORS for way in WAYS}
+    before = []
+    chosen: dict[str, list[Array]] = {way: [] for way in WAYS}
+    for world in worlds:
+        before.append(accuracies(world.evaluation("test")))
+        for way in WAYS:
+            chosen[way].append(to_upweight(world, way))
+            for factor in FACTORS:
+                arms[way, factor].append(accuracies(retrained(world, chosen[way][-1], factor)))
+        gains = ", ".join(f"{way} {factor:g} {arms[way, factor][-1][0] - before[-1][0]:+.3f}" for way, factor in arms)
+        print(f"seed {world.seed}: minority {before[-1][0]:.3f}; {gains}", flush=True)
+    rows = [["nothing", "", "", *(over_runs(column) for column in np.transpose(before)), "", ""]]
+    gained = {}
+    for (way, factor), after in arms.items():
+        gained[way, factor] = (np.array(after) - before).T
+        hits = sum(int((some & minority(world)).sum()) for world, some in zip(worlds, chosen[way], strict=True))
+        told = [over_runs(column) for column in (*np.transpose(after), gained[way, factor][0], gained[way, factor][2])]
+        rows.append([way, f"{factor:g}", said(hits, np.sum(chosen[way])), *told])
+    counted = ["upweighted", "factor", "minority among them"]
+    table([*counted, "accuracy: minority", "majority", "all", "gain: minority", "gain: all"], rows)
+    for factor in FACTORS:
+        more = gained[WAYS[0], factor][0]
+        for way in WAYS[1:]:
+            print(f"\n{WAYS[0]} less {way}, factor {factor:g}: {over_runs(more - gained[way, factor][0])}")
+    return bool(gained[WAYS[0], FACTORS[0]][0].mean() > gained["random", FACTORS[0]][0].mean())
 
 
 def minority(world: World) -> Array:
@@ -279,17 +323,17 @@ def minority(world: World) -> Array:
 
 
 def to_upweight(world: World, way: str) -> Array:
-    """(n,) bool: training rows that shall count twice."""
+    """(n,) bool: training rows that shall count more."""
     if way == "oracle":
         return minority(world)
     hard = world.decisions("bridge", "train") < 0
     return np.random.default_rng(world.seed).permutation(hard) if way == "random" else hard
 
 
-def retrained(world: World, chosen: Array) -> Evaluation:
-    """Test rows of a network trained with some rows counted twice."""
+def retrained(world: World, chosen: Array, factor: float) -> Evaluation:
+    """Test rows of a network trained with some rows counted more."""
     train = world.evaluation("train")
-    weights = fix.upweight(train, chosen, FACTOR).weights_of(train)
+    weights = fix.upweight(train, chosen, factor).weights_of(train)
     return world.evaluation("test", found=world.seen(PLAIN, weights=weights))
 
 
@@ -324,6 +368,7 @@ def carried(world: World, recipe: Recipe, seed: int) -> Iterator[list[float]]:
 STUDIES: dict[str, Callable[[Sequence[World]], bool]] = {
     "flagged": flagged,
     "ranking": ranking,
+    "natural": natural,
     "strength": strength,
     "captions": captions,
     "upweight": upweight,
@@ -335,10 +380,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("study", choices=STUDIES, nargs="+")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--px", type=int, default=PX, help=f"that networks see; a divisor of {PX}")
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "errata-studies")
     asked = parser.parse_args()
     faces = Faces.read(asked.cache)
-    worlds = [World(faces, seed) for seed in asked.seeds]
+    worlds = [World(faces, seed, px=asked.px) for seed in asked.seeds]
     held = []
     for study in asked.study:
         held.append(STUDIES[study](worlds))

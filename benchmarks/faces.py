@@ -100,9 +100,10 @@ class World:
 
     faces: Faces
     seed: int
-    ratio: int = RATIO
+    ratio: float | None = RATIO  # of majority to minority in training; None: as UTKFace has them, to validate too
     size: int = SIZE  # training rows a class
     like_training: bool = False  # whether validation rows are as unbalanced as training rows
+    px: int = PX  # that the small network sees; a divisor of PX
 
     @cached_property
     def roles(self) -> dict[str, Array]:
@@ -112,11 +113,16 @@ class World:
         roles: dict[str, list[Array]] = {"test": [], "captioned": [np.flatnonzero(faces.labels < 0)]}
         roles |= {"train": [], "validation": []}
         for label in range(len(CLASSES)):
+            share = float(faces.minority[faces.labels == label].mean())
+            ratio = self.ratio or (1 - share) / share
             for minority in (False, True):
                 rows = rng.permutation(np.flatnonzero((faces.labels == label) & (faces.minority == minority)))
-                parts = 1 if minority else self.ratio
-                learnt = round(self.size / (self.ratio + 1) * parts)
-                counts = round(TEST * len(rows)), CAPTIONED, learnt, VALIDATION[self.like_training][minority]
+                parts = 1 if minority else ratio
+                learnt = round(self.size / (ratio + 1) * parts)
+                asked = VALIDATION[self.like_training][minority]
+                if self.ratio is None:
+                    asked = round(sum(VALIDATION[False]) / (ratio + 1) * parts)
+                counts = round(TEST * len(rows)), CAPTIONED, learnt, asked
                 assert sum(counts) <= len(rows), (label, minority, counts)
                 for role, part in zip(roles, np.split(rows, np.cumsum(counts)), strict=False):
                     roles[role].append(part)
@@ -126,7 +132,7 @@ class World:
         """What a network trained on the training rows says of all old and young faces, in their order."""
         learnt = self.roles["train"]
         # The other architecture is slow: a ninth of the pixels.
-        pixels = self.faces.pixels[:, ::3, ::3] if recipe == OTHER else self.faces.pixels
+        pixels = self.faces.pixels[:, ::3, ::3] if recipe == OTHER else shrunk(self.faces, self.px)
         if seed is None:
             seed = self.seed
         return seen_by(
@@ -180,6 +186,15 @@ def bridge_of(faces: Faces, seed: int, space: str) -> Bridge:
     rows, texts = zip(*((row, text) for row in roles["captioned"] for text in faces.captions(row)), strict=True)
     known, labels = np.unique(texts, return_inverse=True)
     return Bridge.fit(faces.features[list(rows)], bridging.sentences(known), labels, method=METHODS[space])
+
+
+@cache
+def shrunk(faces: Faces, px: int) -> Array:
+    """(n, px, px, 3) bytes: means of squares of pixels."""
+    if px == PX:
+        return faces.pixels
+    squares = faces.pixels.reshape(len(faces.pixels), px, PX // px, px, PX // px, 3)
+    return squares.mean(axis=(2, 4), dtype=np.float32).round().astype(np.uint8)
 
 
 @cache

@@ -5,6 +5,9 @@
                                              gradients know no others): 256 pictures of 16 px, P = 100, D = 20
     python benchmarks/influence.py large [--device cuda] [--rows 5000]   ours alone: fc and the last stage of a
                                              ResNet-18, pictures of 224 px, P = 500, D = 100; time and memory
+    python benchmarks/influence.py memory [--gib 4] [--rows 8]   ours alone: the last layer of a BERT-base of random
+                                             weights, D = 100, as many steps as fill the basis and restart once: memory
+                                             by the formula and as the system counts it
 
 captum (pip install captum) runs with each of its batch sizes, and the best counts. `head` and `layers` exit 1 where the
 ratio is below 30 and 3, or where one of the ten leading directions differs (cosine below .99).
@@ -188,14 +191,58 @@ def large(device: str, n: int, px: int) -> int:
     return 0
 
 
+def resident() -> float:
+    """GiB of the process now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 2**30
+
+
+def most_resident() -> float:
+    """GiB of the process at its largest so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def memory(n: int, gib: float, rank: int) -> int:
+    """A restart needs as much as any later one, so the products of P = 500 are not waited for."""
+    from transformers import BertConfig, BertForSequenceClassification
+
+    torch.manual_seed(0)
+    model = BertForSequenceClassification(BertConfig(num_labels=4, attn_implementation="eager")).eval()
+    words = torch.randint(0, model.config.vocab_size, (n, 16))
+    batches = [{"input_ids": words, "labels": torch.randint(0, 4, (n,))}]
+    layers = ["bert.encoder.layer.11", "classifier"]
+    named = dict(model.named_modules())
+    weights = sum(parameter.numel() for name in layers for parameter in named[name].parameters())
+    basis = int(gib * 2**30)
+    held = InfluenceOptions(rank=rank, basis=basis).vectors(weights)
+    formula = 4 * weights * held["most"] / 2**30
+    print(f"{weights:,} weights, D = {rank}, {held['most']} vectors held: {formula:.2f} GiB by the formula", flush=True)
+    before = resident()
+    began = time.perf_counter()
+    options = {"layers": layers, "rank": rank, "steps": held["most"] + 5, "basis": basis}
+    fitted: Any = fit_influence(model, batches, **options, progress=silent)
+    fit_peak = most_resident()
+    print(f"before {before:.2f} GiB, most while fitting {fit_peak:.2f}: {fit_peak - before:.2f} for it", flush=True)
+    print(f"after fitting {resident():.2f} GiB; {time.perf_counter() - began:.0f} s", flush=True)
+    fitted.transform(model, batches, progress=silent)
+    print(f"most while embedding {n} rows {most_resident():.2f} GiB: {most_resident() - before:.2f} for it")
+    return 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("head", "layers", "large"))
+    parser.add_argument("what", choices=("head", "layers", "large", "memory"))
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--rows", type=int, default=5000)
+    parser.add_argument("--rows", type=int, help="Default: 5,000; 8 for `memory`")
     parser.add_argument("--px", type=int, default=224)
+    parser.add_argument("--gib", type=float, default=4.0, help="of the basis")
+    parser.add_argument("--rank", type=int, default=100)
     given = parser.parse_args()
-    return large(given.device, given.rows, given.px) if given.what == "large" else side_by_side(given.what)
+    if given.what == "large":
+        return large(given.device, given.rows or 5000, given.px)
+    if given.what == "memory":
+        return memory(given.rows or 8, given.gib, given.rank)
+    return side_by_side(given.what)
 
 
 if __name__ == "__main__":

@@ -17,8 +17,9 @@ import argparse
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ from errata.train import fit, network, outputs
 from trained import over_runs
 
 Array = np.ndarray
+Optimiser = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 HIDDEN = 64
 IMAGE = (0.02, 50)  # size of a light, clusters
 OTHER = (0.05, 20)
@@ -68,25 +70,47 @@ class Case:
     facts: Mapping[str, Array] = field(default_factory=dict)  # name -> (n,) numbers that no model saw
 
 
-def perceptron(X: Array, y: Array, asked: Array, classes: int, seed: int, epochs: int = 20) -> tuple[Array, Array]:
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What a perceptron is trained on, and the rows that it is then asked about."""
+
+    X: Array  # (m, d)
+    y: Array  # (m,)
+    asked: Array  # (n, d)
+    labels: Array  # (n,)
+    classes: int
+    epochs: int
+    kinds: Array  # (n,) as of a `Case`
+
+
+def adam(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+    return torch.optim.Adam(parameters, lr=1e-3, weight_decay=1e-4)
+
+
+def perceptron(problem: Problem, seed: int, optimiser_of: Optimiser = adam) -> tuple[Array, Array]:
     """Probabilities and hidden layer of the asked rows, by a network of two layers."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        first = nn.Sequential(nn.Linear(X.shape[1], 128), nn.ReLU(), nn.Linear(128, HIDDEN), nn.ReLU())
-        head = nn.Linear(HIDDEN, classes)
-    rows = torch.from_numpy(X.astype(np.float32))
-    targets = torch.from_numpy(y.astype(np.int64))
-    optimiser = torch.optim.Adam([*first.parameters(), *head.parameters()], lr=1e-3, weight_decay=1e-4)
+        first = nn.Sequential(nn.Linear(problem.X.shape[1], 128), nn.ReLU(), nn.Linear(128, HIDDEN), nn.ReLU())
+        head = nn.Linear(HIDDEN, problem.classes)
+    rows = torch.from_numpy(problem.X.astype(np.float32))
+    targets = torch.from_numpy(problem.y.astype(np.int64))
+    optimiser = optimiser_of([*first.parameters(), *head.parameters()])
     generator = torch.Generator().manual_seed(seed)
-    for _ in range(epochs):
+    for _ in range(problem.epochs):
         for batch in torch.randperm(len(rows), generator=generator).split(256):
             loss = functional.cross_entropy(head(first(rows[batch])), targets[batch])
             optimiser.zero_grad()
             torch.autograd.backward(loss)
             optimiser.step()
     with torch.no_grad():
-        hidden = first(torch.from_numpy(asked.astype(np.float32)))
+        hidden = first(torch.from_numpy(problem.asked.astype(np.float32)))
         return head(hidden).double().softmax(dim=1).numpy(), hidden.numpy()
+
+
+def by_perceptron(problem_of: Callable[[int], Problem], seed: int, folder: Path) -> Case:
+    problem = problem_of(seed)
+    return Case(problem.labels, *perceptron(problem, seed), *OTHER, problem.kinds)
 
 
 def faces(seed: int, folder: Path) -> Case:
@@ -110,7 +134,7 @@ def softmax(logits: Array) -> Array:
     return shifted / shifted.sum(axis=1, keepdims=True)
 
 
-def words(train: pd.DataFrame, target: str, rows: pd.DataFrame, classes: int, seed: int) -> Case:
+def words(train: pd.DataFrame, target: str, rows: pd.DataFrame, classes: int, seed: int) -> Problem:
     """Principal axes of the words, then two layers."""
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer
@@ -120,43 +144,42 @@ def words(train: pd.DataFrame, target: str, rows: pd.DataFrame, classes: int, se
     axes = TruncatedSVD(100, random_state=seed).fit(counts)
     X = axes.transform(counts) * 10  # of length about one otherwise, on which two layers learn slowly
     asked = axes.transform(vectors.transform(rows.text)) * 10
-    probs, hidden = perceptron(X, train[target].to_numpy(), asked, classes, seed, epochs=8)
-    return Case(rows.label.to_numpy(), probs, hidden, *OTHER, np.full(len(rows), ""))
+    kinds = np.full(len(rows), "")
+    return Problem(X, train[target].to_numpy(), asked, rows.label.to_numpy(), classes, 8, kinds)
 
 
-def news(seed: int, folder: Path) -> Case:
+def news(seed: int) -> Problem:
     """Four topics, learnt from what annotators said, which is wrong for a fifth."""
     frame = pd.read_parquet(data_folder() / "agnews.parquet")
     rows = tables.sample_rows(frame[frame.split == "test"], None, seed)
     return words(tables.sample_rows(frame[frame.split == "train"], 8000, seed), "noisy_label", rows, 4, seed)
 
 
-def sst2(seed: int, folder: Path) -> Case:
+def sst2(seed: int) -> Problem:
     frame = tables.sample_rows(pd.read_parquet(data_folder() / "sst2.parquet"), None, seed)
     return words(frame[:5000], "label", frame[5000:], 2, seed)
 
 
-def columns(frame: pd.DataFrame, labels: Array, classes: int, kinds: Array, learnt: int, seed: int) -> Case:
+def columns(frame: pd.DataFrame, labels: Array, classes: int, kinds: Array, learnt: int) -> Problem:
     X = pd.get_dummies(frame, dtype=float).to_numpy()
     X = (X - X[:learnt].mean(axis=0)) / np.maximum(X[:learnt].std(axis=0), 1e-9)
-    probs, hidden = perceptron(X[:learnt], labels[:learnt], X[learnt:], classes, seed)
-    return Case(labels[learnt:], probs, hidden, *OTHER, kinds[learnt:])
+    return Problem(X[:learnt], labels[:learnt], X[learnt:], labels[learnt:], classes, 20, kinds[learnt:])
 
 
-def adult(seed: int, folder: Path) -> Case:
+def adult(seed: int) -> Problem:
     frame = tables.sample_rows(pd.read_parquet(data_folder() / "adult.parquet"), 16_000, seed)
     labels = frame.income.str.contains(">").to_numpy().astype(int)
     kinds = frame.marital_status.to_numpy(str)
-    return columns(frame.drop(columns=["income", "split", "fnlwgt"]), labels, 2, kinds, 8000, seed)
+    return columns(frame.drop(columns=["income", "split", "fnlwgt"]), labels, 2, kinds, 8000)
 
 
-def wine(seed: int, folder: Path) -> Case:
+def wine(seed: int) -> Problem:
     """Poor (5 or less), fair (6) or good."""
     frame = tables.sample_rows(pd.read_parquet(data_folder() / "wine.parquet"), None, seed)
     labels = np.digitize(frame.quality.to_numpy(), (5.5, 6.5))
     text = [name for name in frame.columns if frame[name].dtype.kind not in "fiu" and frame[name].nunique() == 2]
     kinds = frame[text[0]].to_numpy(str) if text else np.full(len(frame), "")
-    return columns(frame.drop(columns=["quality"]), labels, 3, kinds, 3000, seed)
+    return columns(frame.drop(columns=["quality"]), labels, 3, kinds, 3000)
 
 
 def movielens(seed: int, folder: Path) -> Case:
@@ -227,11 +250,11 @@ def imagenet(seed: int, folder: Path) -> Case:
 
 CASES: dict[str, Callable[[int, Path], Case]] = {
     "faces": faces,
-    "news": news,
-    "sst2": sst2,
+    "news": partial(by_perceptron, news),
+    "sst2": partial(by_perceptron, sst2),
     "movielens": movielens,
-    "adult": adult,
-    "wine": wine,
+    "adult": partial(by_perceptron, adult),
+    "wine": partial(by_perceptron, wine),
     "imagenet": imagenet,
 }
 

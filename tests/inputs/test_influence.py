@@ -242,6 +242,13 @@ def test_memory_changes_the_time_only(memory):
     assert fitted.directions.tobytes() == fit(net(), pairs(), layers="all").directions.tobytes()
 
 
+def test_rows_are_embedded_without_a_second_copy_of_the_directions():
+    model = net()
+    fitted = fit(model, pairs(), layers="all", rank=7)
+    projections = fitted._projections(model, torch.device("cpu"))
+    assert np.shares_memory(projections._directions.numpy(), fitted.directions)
+
+
 def test_an_audit_measures_approximations_of_what_reads_the_label():
     torch.manual_seed(0)
     inputs = torch.randn(400, 4)

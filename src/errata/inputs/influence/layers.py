@@ -158,10 +158,14 @@ class LayersInfluence:
 
     def _projections(self, model: Any, where: Any) -> Any:
         """What projects the gradients of rows, in a model that is ready for it."""
+        import torch
+
         from ...tensors import RowProjections, select_parameters
 
         parameters = select_parameters(model, self.facts["layers"])
-        directions = next(iter(parameters.values())).new_tensor(self.directions)
+        first = next(iter(parameters.values()))
+        # Shared on a CPU, not copied: nothing in memory is larger. torch wants arrays that can be written to.
+        directions = torch.from_numpy(np.require(self.directions, requirements=["W"])).to(first)
         return RowProjections(_row_losses(model, self.facts["loss"], self.loss, where), parameters, directions)
 
     def _joined(self, parts: list[Array]) -> Array:
