@@ -106,7 +106,7 @@ def test_one_by_one_undo_and_what_others_said(begun: Path, open_page: Open) -> N
         last = f"{address}/region/{list(truths(begun))[-1]}"
         page.goto(last)
         page.locator("h1").click()
-        page.keyboard.press("g")
+        page.keyboard.press("r")
         expect(page.locator(".saved")).to_contain_text("Saved: no failure")
         expect(page.get_by_role("button", name="No failure")).to_have_attribute("aria-pressed", "true")
         page.keyboard.press("u")

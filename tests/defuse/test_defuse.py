@@ -21,7 +21,7 @@ from errata.core import InputError, silent
 from errata.core.paired import OutcomeChanges, change_interval
 from errata.defuse import Defused, DefuseSettings, correction, defuse, search
 from errata.defuse import run as run_module
-from errata.defuse.labels import NONE, Vote
+from errata.defuse.labels import NONE, Vote, changes_in_words
 from errata.defuse.regions import Regions
 from errata.defuse.stages import RunFolder
 from errata.defuse.vae import Architecture, Vae, decode_codes, new_vae
@@ -111,7 +111,7 @@ def test_regions_are_found_and_corrected(ended):
     assert ended.stage == "corrected"
     wrong = [one for one in ended.judged if one.verdict == "misclassified"]
     assert len(wrong) >= 1
-    assert ended.words.startswith(f"{len(wrong)} of {len(ended.regions)} regions are misclassified; of these ")
+    assert ended.words.startswith(f"{len(wrong)} of {len(ended.regions)} regions are misclassified: ")
     assert [change.id for change in ended.comparison.changes] == ["test", "regions", *(one.id for one in wrong)]
     regions, test = ended.comparison["regions"], ended.comparison["test"]
     assert (regions.n, test.n) == (40 * len(wrong), 80)
@@ -303,6 +303,16 @@ def test_a_region_is_labelled_when_all_of_its_samples_are(searched):
     assert run(searched, votes=hasty, partly=True).stage == "corrected"
 
 
+def test_a_run_waits_for_its_quorum(ended, searched):
+    two = replace(SETTINGS, quorum=2)
+    waiting = run(searched, votes=people("ann"), settings=two)
+    assert waiting.stage == "to label"
+    assert waiting.words.endswith("regions have samples without a label, which 2 people must give (`quorum`)")
+    after = run(searched, votes=people("ann", "ben"), settings=two)
+    assert after.stage == "corrected"
+    assert [one.verdict for one in after.judged] == [one.verdict for one in ended.judged]
+
+
 def test_some_regions_are_enough_where_that_is_said(ended, searched):
     wrong = next(one.id for one in ended.judged if one.verdict == "misclassified")
     some = people("ann", only=[wrong])
@@ -370,7 +380,7 @@ def test_mistakes_that_are_spread_form_no_region(tmp_path):
     told: dict[str, float] = {}
     found = run(tmp_path / "run", settings=replace(QUICK, least=0.99), progress=told.__setitem__)
     assert found.stage == "no regions"
-    assert found.words == "60 mistakes form no region; lower `least`"
+    assert found.words.startswith("60 mistakes form no region; lower `least`; only ")
     assert len(found.regions) == 0
     assert told == {"train the VAE": 1.0, "identify mistakes": 1.0, "distil regions": 1.0}
 
@@ -441,12 +451,20 @@ def test_the_sentence_tells_what_became_of_the_regions(ended):
         changed("test", "worse", 0.1), changed("regions", "better", 0.7), changed("r1", "better", 0.1),
         changed("r2", "better", 0.8), changed("r3", "no change shown", 0.9), changed("r4", "worse", 1.0),
     ]  # fmt: skip
-    said = run_module._told_changes(changes, 0.5)
-    assert said == "of these 1 corrected, 1 better and still misclassified, 1 not changed, 1 worse"
-    assert run_module._told_changes(changes[:2] + changes[4:5], 0.5) == "of these 0 corrected, 1 not changed"
+    said = changes_in_words(changes, 0.5)
+    assert said == "1 fixed, 1 better but still misclassified, 1 with no change seen, 1 worse"
+    assert changes_in_words(changes[:2] + changes[4:5], 0.5) == "0 fixed, 1 with no change seen"
     own = [change for change in ended.comparison.changes if change.id not in ("test", "regions")]
     corrected = sum(change.judgement == "better" and change.after_rate <= 0.5 for change in own)
-    assert f"of these {corrected} corrected" in ended.words
+    assert f": {corrected} fixed" in ended.words
+    page = (ended.folder / "report.html").read_text()
+    assert f"<h1>Of {len(own)} misclassified region" in page
+    assert f": {corrected} fixed" in page.partition("<h1>")[2].partition("</h1>")[0]
+    test = ended.comparison["test"]
+    told = f"of 80 test rows {test.before_rate:.1%} were wrong and {test.after_rate:.1%} are: {test.judgement}"
+    assert told in ended.words
+    without = f"; {run_module._told_test_rows(changes[1:])}"
+    assert without == "; without `test`, what it does to other images is not known"
 
 
 def test_a_generator_that_loses_the_class_stops_the_run(tmp_path):
@@ -459,6 +477,12 @@ def test_a_generator_that_loses_the_class_stops_the_run(tmp_path):
     assert "too poor to search with" in (tmp_path / "run" / "report.html").read_text()
     further = run(tmp_path / "run", settings=replace(poor, faithful=0), oracle=rule)  # the same folder goes on
     assert further.stage != "poor generator"
+    assert re.search(r"; only \d+\.\d% of reconstructions keep their class", further.words)
+
+
+def test_a_good_generator_is_not_remarked_on(ended):
+    assert RunFolder(ended.folder).read("vae-told")["same_class"] > 0.8
+    assert "reconstructions" not in ended.words
 
 
 def test_regions_are_named_by_what_was_said_of_them(ended):

@@ -207,7 +207,7 @@ def test_a_correction_that_harms_says_so(ended, tmp_path):
     assert "lower `tune_lr`" not in ended.words
     assert "costs accuracy" not in to_html(load_run(folder))
     found = digits.run_defuse(folder, oracle=sources, settings=asking(tune_lr=50.0, tune_epochs=1))
-    assert found.words.endswith("every strength costs accuracy on validation rows, so lower `tune_lr`")
+    assert "every strength costs accuracy on validation rows, so lower `tune_lr`" in found.words
     facts = found.comparison.facts
     assert facts["curve"][facts["chosen"]]["validation_accuracy"] < facts["validation"]["accuracy"] - 0.1
     assert "Every strength costs accuracy on validation rows" in to_html(load_run(folder))

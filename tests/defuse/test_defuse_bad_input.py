@@ -20,10 +20,11 @@ from torch import nn
 
 import errata
 from errata.core import InputError
-from errata.defuse import DefuseSettings, defuse, search
+from errata.defuse import DefuseSettings, defuse, normalisation, search
 from errata.defuse.command import _settings
 from errata.defuse.identify import Classifier, predict_classes
 from errata.defuse.images import read_images
+from errata.defuse.normalisation import check_normalisation
 from errata.defuse.settings import FROM_DATA, KINDS, RANGES
 from errata.defuse.stages import RunFolder
 from support import digits
@@ -260,6 +261,82 @@ def test_a_network_that_does_better_without_prepare_is_told(tmp_path):
     assert accuracy[0] > accuracy[1] + 0.05
     assert accuracy[1] > 0.2
     refused(tmp_path, r"through `prepare`, and on \d+\.\d% without it; leave `prepare` out", model, prepare=once_more)
+
+
+class Coloured(nn.Module):
+    """Class 1 where the first channel has about 1.3; blurred by `noise`."""
+
+    def __init__(self, noise: float = 0.0):
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor([1.0, 0.0, 0.0]))
+        self.noise = noise
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        level = (x.mean((2, 3)) * self.weight).sum(dim=1)
+        chance = torch.randn(len(x), generator=torch.Generator().manual_seed(0))
+        return torch.stack([torch.zeros_like(level), 1 - (level - 1.3).abs() + self.noise * chance], dim=1)
+
+
+def coloured() -> tuple[np.ndarray, np.ndarray]:
+    """Class 1 is a little red, class 0 a little blue."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=600)
+    images = rng.integers(100, 156, size=(600, 6, 6, 3), dtype=np.uint8)
+    images[labels == 1, :, :, 0] += 30
+    images[labels == 0, :, :, 2] += 10
+    return images, labels
+
+
+def spread(x: torch.Tensor) -> torch.Tensor:
+    return (x - 0.5) / 0.08
+
+
+@pytest.mark.parametrize(
+    ("prepare", "words"),
+    [
+        (None, r"without `prepare`, and on \d+\.\d% of pixels that have mean 0 and spread 1 .*; give the `prepare`"),
+        (lambda x: spread(x / 255), "through `prepare`, and on .* of pixels that have mean 0 and spread 1"),
+        (lambda x: spread(x.flip(1)), "with the channels in reverse order; give images as red, green, blue"),
+        (lambda x: spread(1 - x), "of images with light and dark exchanged; give the `prepare` that it was trained"),
+    ],
+)
+def test_a_wrong_prepare_is_told_by_the_one_that_does_better(prepare, words):
+    images, labels = coloured()
+    check_normalisation(Classifier(Coloured(), spread), images, labels)  # the right one
+    with pytest.raises(InputError, match=rf"the classifier is right on \d+\.\d% of 600 training images .*{words}"):
+        check_normalisation(Classifier(Coloured(), prepare), images, labels)
+
+
+def test_the_check_of_prepare_is_a_setting(tmp_path):
+    model = digits.classifier()
+    given = {"prepare": lambda x: 0.25 * x + 0.5, "oracle": lambda shown: np.zeros(len(shown), int)}
+    settings = DefuseSettings(**{**digits.QUICK, "epochs": 1, "check_prepare": False})
+    assert defuse(model, digits.splits()[0], tmp_path / "run", settings=settings, **given).stage
+
+
+def test_a_weak_classifier_with_the_right_prepare_is_not_refused():
+    images, labels = coloured()
+    weak = Classifier(Coloured(noise=3.0), spread)
+    assert 0.55 < (predict_classes(weak, images) == labels).mean() < 0.75
+    check_normalisation(weak, images, labels)
+
+
+def test_few_more_right_answers_are_no_better_normalisation():
+    assert not normalisation._is_clearly_better(0.52, 0.40, 1000)  # a weak one that likes more contrast
+    assert not normalisation._is_clearly_better(1.0, 0.93, 1000)  # or that takes images for too dark
+    assert not normalisation._is_clearly_better(0.9, 0.7, 10)  # two images of ten
+    assert normalisation._is_clearly_better(0.9, 0.7, 1000)
+
+
+class Picky(Coloured):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        assert x.shape[2] == 8, "8 pixels only"
+        return super().forward(x)
+
+
+def test_a_network_that_takes_only_prepared_images_is_not_asked_about_others():
+    images, labels = coloured()
+    check_normalisation(Classifier(Picky(), lambda x: nn.functional.interpolate(spread(x), 8)), images, labels)
 
 
 def test_a_run_of_before_is_resumed_by_its_own_mark():

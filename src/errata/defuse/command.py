@@ -38,8 +38,8 @@ Published = Annotated[bool, typer.Option("--published", help="The paper's settin
 # By hand, since the settings need torch's room, which `--help` does not wait for; a test compares both.
 SETTINGS = (
     "One of the settings; repeat. Generator: latent=10 beta=0.1 lr=0.001 epochs=auto batch=auto anneal=auto "
-    "faithful=0.75. Search: split=train a=50 b=50 scale=2 centred=true q=100 cap=20 most=50000. Regions: "
-    "components=100 least=0.003 steps=200 tau=0.05 shown=10. Labels: quorum=1 rho=0.5. Correction: tuning=256 "
+    "faithful=0.75. Search: check_prepare=true split=train a=50 b=50 scale=2 centred=true q=100 cap=20 most=50000. "
+    "Regions: components=100 least=0.003 steps=200 tau=0.05 shown=10. Labels: quorum=1 rho=0.5. Correction: tuning=256 "
     "testing=256 strengths=1e-10,…,1000 tune_epochs=auto tune_batch=auto tune_lr=0.0001 selection=no-harm "
     "baseline=true. seed=0. `auto`: from the number of images."
 )

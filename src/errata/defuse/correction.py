@@ -36,7 +36,8 @@ HELD_OUT = 0.1  # share of the training images that choose the strength where th
 ALPHA = 0.05
 ORACLE = "oracle"  # the person that an oracle's votes are by
 TEST = "test"  # the group of test rows
-ADDED = {"faithful": 0.75, "quorum": 1}  # settings that older corrections do not name, and had so
+# Settings that older corrections do not name, and had so.
+ADDED = {"check_prepare": True, "faithful": 0.75, "quorum": 1}
 
 
 @dataclass(frozen=True, eq=False)

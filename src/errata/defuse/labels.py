@@ -10,11 +10,13 @@ from typing import Any, Literal
 import numpy as np
 
 from ..core.blocks import Array
+from ..core.comparison import Change
 from ..core.errors import InputError
 from ..core.gaps import wilson
 
 NONE = -1  # the label "none of the above"
 
+WHOLES = ("test", "regions")  # groups of a comparison that are no single region
 Verdict = Literal["misclassified", "classified well", "no common label", "not labelled"]
 
 
@@ -125,6 +127,24 @@ def told_name(found: str, region: Judged, predictions: Array, classes: Sequence[
     if region.verdict == "classified well" or not others:
         return f"{classes[region.label]}, classified well"
     return f"{classes[region.label]} taken for {classes[Counter(others).most_common(1)[0][0]]}"
+
+
+def changes_in_words(changes: Sequence[Change], rho: float) -> str:
+    """What became of the regions that were corrected: fixed is one that is better and no longer misclassified.
+
+    rho: the share of wrong samples above which a region is misclassified.
+    """
+    regions = [change for change in changes if change.id not in WHOLES]
+    better = [change for change in regions if change.judgement == "better"]
+    fixed = [change for change in better if (change.after_rate or 0.0) <= rho]
+    worse = sum(change.judgement == "worse" for change in regions)
+    counts = {
+        "fixed": len(fixed),
+        "better but still misclassified": len(better) - len(fixed),
+        "with no change seen": len(regions) - len(better) - worse,
+        "worse": worse,
+    }
+    return ", ".join(f"{count} {words}" for words, count in counts.items() if count or words == "fixed")
 
 
 def majority(labels: Iterable[int]) -> int | None:

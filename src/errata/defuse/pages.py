@@ -17,7 +17,7 @@ from ..report.image_sources import SMALL
 from ..report.rendering import templates
 from ..report.sheets import png
 from ..report.static_files import PAGE, STYLES, Script, file_text, policy, script_text
-from .labels import Judged, majority_agreement, told_name
+from .labels import Judged, changes_in_words, majority_agreement, told_name
 from .links import SavedRegions, ServedRegions
 from .view import RunView
 
@@ -29,11 +29,23 @@ SERVED_SCRIPTS = (
 )
 NOTHING = 1e-9  # a strength below which regions have no effect; a network without training loss still feels 1e-6
 FORMS = {"misclassified": "confirmed", "classified well": "not", "no common label": "few", "not labelled": "few"}
-KEYS = (("?", "this list"), ("j k", "next, previous region"))
+KEYS = (("?", "this list"), ("g", "what the words mean"), ("j k", "next, previous region"))
+GLOSSARY = (
+    ("Generator", "a model that makes images like the training images, and small changes of them"),
+    ("Mistake", "a changed image that the classifier assigns to another class than the image it was made from"),
+    ("Region", "where mistakes of one kind are dense; new samples are drawn from it"),
+    ("Sample", "an image that the generator drew from a region; nobody photographed it"),
+    ("Misclassified", "a region on most of whose labelled samples the classifier says another class than people do"),
+    ("No common label", "people do not agree on what a region shows, or see none of the classes"),
+    ("Fixed", "better beyond chance after the correction, and no longer misclassified"),
+    ("Strength", "how much the samples of regions weigh beside the training images when the classifier is corrected"),
+    ("Interval", "where the true number lies, with the chance that is stated; those of changes hold together"),
+    ("Oracle", "a stronger model that labels samples in place of people"),
+)
 SERVED_KEYS = (
     *KEYS,
     ("digits", "the class, as its button says; 0 or n none of the above"),
-    ("g", "the sheet: the classifier is right"),
+    ("r", "the sheet: the classifier is right"),
     ("u s", "undo, skip"),
 )
 ORDER = ("misclassified", "not labelled", "no common label", "classified well")
@@ -68,12 +80,15 @@ def to_html(run: RunView) -> str:
     return templates("errata.defuse").get_template("report_regions.html").render(context)
 
 
-def page(run: RunView, name: str, **options: Any) -> str:
-    """One page of a server: regions, region (id), annotate (queue), result, or problem (words)."""
+def page(run: RunView, name: str, sign_out: str = "", **options: Any) -> str:
+    """One page of a server: regions, region (id), annotate (queue), result, or problem (words).
+
+    sign_out: where one signs out; empty where nobody signs in.
+    """
     here, build = PAGES[name]
     context = {
         **_shared(run),
-        "links": ServedRegions(),
+        "links": ServedRegions(sign_out=sign_out),
         "audit_name": run.name,
         "keys": SERVED_KEYS,
         "here": here,
@@ -93,6 +108,7 @@ def _shared(run: RunView) -> Context:
     """What all templates read of a run."""
     return {
         "fingerprint": run.fingerprint,
+        "glossary": GLOSSARY,
         "numbers": numbers,
         "axis": AXIS,
         "media": "image",
@@ -146,6 +162,10 @@ def title(run: RunView) -> str:
     if waiting:
         return f"{numbers.counted(waiting, 'region')} of {numbers.count(len(run.judged))} to label."
     wrong = sum(region.verdict == "misclassified" for region in run.judged)
+    if run.comparison is not None:
+        became = changes_in_words(run.comparison.changes, run.facts["settings"]["rho"])
+        corrected = sum(change.id not in NAMED for change in run.comparison.changes)
+        return f"Of {numbers.counted(corrected, 'misclassified region')}: {became}."
     return f"{numbers.count(wrong)} of {numbers.counted(len(run.judged), 'region')} of new images are misclassified."
 
 

@@ -11,14 +11,13 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from ..core import Array, Comparison, Progress, silent
-from ..core.comparison import Change
+from ..core import Array, Change, Comparison, Progress, silent
 from ..tensors import Prepare
 from . import correction, search
 from .correction import Oracle, Votes
 from .figure import make_map
 from .identify import Classifier
-from .labels import Judged, majority_agreement
+from .labels import Judged, changes_in_words, majority_agreement
 from .pages import to_html
 from .regions import Mistakes, Regions
 from .search import Job, LabelledImages
@@ -179,20 +178,12 @@ def _poor_generator(job: Job, told: Mapping[str, Any]) -> str:
     )
 
 
-def _told_changes(changes: Sequence[Change], rho: float) -> str:
-    """What became of the regions: corrected is one that is better and no longer misclassified."""
-    regions = [change for change in changes if change.id not in (correction.TEST, "regions")]
-    better = [change for change in regions if change.judgement == "better"]
-    corrected = [change for change in better if (change.after_rate or 0.0) <= rho]
-    worse = sum(change.judgement == "worse" for change in regions)
-    counts = {
-        "corrected": len(corrected),
-        "better and still misclassified": len(better) - len(corrected),
-        "not changed": len(regions) - len(better) - worse,
-        "worse": worse,
-    }
-    parts = [f"{count} {words}" for words, count in counts.items() if count or words == "corrected"]
-    return f"of these {', '.join(parts)}"
+def _told_test_rows(changes: Sequence[Change]) -> str:
+    """What the correction did elsewhere."""
+    test = next((change for change in changes if change.id == correction.TEST), None)
+    if test is None or test.before_rate is None or test.after_rate is None:
+        return "without `test`, what it does to other images is not known"
+    return f"of {test.n:,} test rows {test.before_rate:.1%} were wrong and {test.after_rate:.1%} are: {test.judgement}"
 
 
 def _fingerprint(labelled: LabelledImages | None) -> str | None:
@@ -205,7 +196,8 @@ def _corrected(job: Job, result: _SearchResult, count: int) -> Defused:
     """The end of a run with the correction of its folder, of so many regions."""
     content = job.run.read("correction")
     changes = Comparison.from_json(content["comparison"]).changes
-    words = f"{count} of {len(result.judged)} regions are misclassified; {_told_changes(changes, job.settings.rho)}"
+    words = f"{count} of {len(result.judged)} regions are misclassified: {changes_in_words(changes, job.settings.rho)}"
+    words += f"; {_told_test_rows(changes)}"
     if content["comparison"]["facts"]["harmed"]:
         words += "; every strength costs accuracy on validation rows, so lower `tune_lr`"
     agreement = {name: asdict(part) for name, part in majority_agreement(result.judged).items()}
@@ -227,6 +219,9 @@ def _corrected(job: Job, result: _SearchResult, count: int) -> Defused:
 
 def _end(job: Job, stage: Stage, words: str, **fields: Any) -> Defused:
     """Write the stage and the page, and return what there is."""
+    same_class = job.run.read("vae-told")["same_class"]
+    if stage != "poor generator" and same_class < DefuseSettings.faithful:  # let through by a lower `faithful`
+        words += f"; only {same_class:.1%} of reconstructions keep their class: some may be the generator's blur"
     job.run.write("stage", {"stage": stage, "words": words})
     job.run.write_text("report.html", to_html(load_run(job.run.folder)))
     return Defused(job.run.folder, stage, words, **fields)

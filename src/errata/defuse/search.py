@@ -18,6 +18,7 @@ from ..core import Array, InputError, Progress, State
 from ..tensors import device_of, evaluating, on_device, state_fingerprint, to_pixels, validate_images
 from .distil import distil
 from .identify import Classifier, Noise, identify, predict_classes
+from .normalisation import check_normalisation
 from .regions import Mistakes, Regions
 from .settings import DefuseSettings, known
 from .stages import RunFolder, is_run
@@ -39,7 +40,6 @@ STAGES = ("vae", "mistakes", "regions", "samples")
 CHECKED = 5000  # training images on which classifier and VAE are checked
 PREPARED = 1000  # training images on which `prepare` is checked
 ALONE = 4  # of them that are also prepared one by one
-BETTER = 0.05  # accuracy by which a classifier without `prepare` may not surpass itself with it
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +88,9 @@ def start(
     if device is None:
         device = device_of(classifier.model)  # the VAE runs where the classifier does
     names = _check_classifier(classifier, images, labels, class_names, device)
+    if settings.check_prepare:
+        few = np.random.default_rng(0).permutation(len(images))[:PREPARED]
+        check_normalisation(classifier, images[few], labels[few], device)
     sets = {"train": (images, labels)}
     for name, labelled in (others or {}).items():
         if labelled is not None:
@@ -226,25 +229,7 @@ def _check_classifier(
             f"it must pass {enough:.1%}, or it may be no better than chance; "
             "give `prepare`, which normalises pixels as it was trained, and labels in its order"
         )
-    if classifier.prepare is not None:
-        _check_prepare_helps(classifier, images[rows], labels[rows], accuracy, device)
     return tuple(map(str, names))
-
-
-def _check_prepare_helps(
-    classifier: Classifier, images: Array, labels: Array, accuracy: float, device: torch.device | str | None
-) -> None:
-    """An error where the classifier does better on pixels as they are: then it normalises them itself, or otherwise."""
-    try:
-        bare = predict_classes(Classifier(classifier.model), images, device=device)
-    except RuntimeError:
-        return  # it takes nothing but what `prepare` makes: other channels, or another size
-    without = float((bare == labels).mean())
-    if without > accuracy + BETTER:
-        raise InputError(
-            f"the classifier is right on {accuracy:.1%} of {len(labels):,} training images through `prepare`, and on "
-            f"{without:.1%} without it; leave `prepare` out where the network normalises pixels itself"
-        )
 
 
 def _count_classes(classifier: Classifier, two: Array, device: torch.device | str | None) -> int:

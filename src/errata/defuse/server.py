@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from ..app.access import Access
 from ..app.base_app import new_app
-from ..app.guard import Guard
+from ..app.guard import Guard, sign_out_address
 from ..app.served_audit import parse_entry
 from ..core import InputError
 from ..people.entries import Annotation
@@ -68,6 +68,7 @@ class ServedRun:
 
     load: LiveRun
     records: Records
+    sign_out: str = ""
 
     def stored_with(self, id: str) -> RunView:
         """The run as its folder has it; not found where it has no such region."""
@@ -79,9 +80,9 @@ class ServedRun:
 
 def create_app(load: LiveRun, records: Records, *, access: Access | None = None) -> Guard:
     """An ASGI app of one run. access: who may ask. Default: everybody on this machine."""
-    served = ServedRun(load, records)
+    served = ServedRun(load, records, sign_out_address(access))
     app = new_app(
-        lambda words: pages.page(load.stored(), "problem", words=words),
+        lambda words: pages.page(load.stored(), "problem", served.sign_out, words=words),
         records,
         {script.name: script for script in pages.SERVED_SCRIPTS},
     )
@@ -99,7 +100,7 @@ def app_of_folder(folder: str | Path, records: Records, *, access: Access | None
 
 def _add_pages(app: FastAPI, served: ServedRun) -> None:
     def page(view: RunView, name: str, **options: Any) -> HTMLResponse:
-        return HTMLResponse(pages.page(view, name, **options), headers={"cache-control": "no-cache"})
+        return HTMLResponse(pages.page(view, name, served.sign_out, **options), headers={"cache-control": "no-cache"})
 
     @app.get("/", response_class=HTMLResponse, include_in_schema=False)
     def overview() -> HTMLResponse:

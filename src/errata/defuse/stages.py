@@ -9,6 +9,7 @@ from typing import Any
 
 from ..core import InputError, State
 from ..core import tensor_files as arrays
+from ..core.json_text import parse_json
 from ..store import atomic_file, atomic_folder, check_output
 
 ABOUT = "defuse.json"
@@ -67,7 +68,7 @@ class RunFolder:
 
     def _read_json(self, name: str, cure: str) -> Any:
         try:
-            return json.loads((self.folder / f"{name}.json").read_text())
+            return parse_json((self.folder / f"{name}.json").read_text())
         except (OSError, ValueError) as error:
             raise InputError(f"`{self.folder / name}.json` cannot be read ({error}); {cure}") from error
 

@@ -6,7 +6,6 @@ Nothing is downloaded, no code of the folder is run, and weights are read from s
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -18,6 +17,7 @@ from safetensors import SafetensorError
 
 from ..core import InputError, require
 from ..core.errors import unknown
+from ..core.json_text import parse_json
 
 EXTRA = "diffusion"
 OURS = frozenset({"generator", "output_type", "num_images_per_prompt", "return_dict", "prompt"})  # never an option
@@ -78,7 +78,7 @@ def load_pipeline(folder: str | Path, *, device: Any = None) -> Any:
 def _class_name(folder: Path) -> str:
     """What kind of pipeline lies in the folder, once it is known to hold all of its parts and no code."""
     try:
-        index = dict(json.loads((folder / "model_index.json").read_text(encoding="utf-8")))
+        index = dict(parse_json((folder / "model_index.json").read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:
         raise InputError(
             f"`{folder}` is not the folder of a pipeline: it has no readable model_index.json ({error}); "

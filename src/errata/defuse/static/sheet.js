@@ -6,7 +6,7 @@ const state = { mine: null, startedAt: performance.now() };
 const makeKey = () => crypto.randomUUID?.() ?? `${Date.now()}-${Math.random().toString(36).slice(2)}`;
 
 async function load() {
-  find(".who").textContent = `as ${personName()}`;
+  find(".who").textContent = personWords();
   try {
     const answer = await fetch(`/api/regions/${encodeURIComponent(sheet.dataset.sheet)}?${new URLSearchParams({ person: personName() })}`);
     const result = await answer.json();
@@ -38,6 +38,7 @@ function nameAnswer(answer) {
 }
 
 async function giveAnswer(button) {
+  if (lacksName()) return;
   const label = button.dataset.label;
   const well = label === "well";
   const answer = { failure: !well, label: well ? null : JSON.parse(label) };

@@ -1,0 +1,76 @@
+"""Whether pixels reach a classifier as it was trained: an error where it does far better on the same images by another
+usual normalisation than by the given one. A weak classifier is weak by all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+
+from ..core import Array, InputError
+from ..tensors import Prepare
+from .identify import Classifier, predict_classes
+
+BETTER = 0.1  # of accuracy by which another normalisation must be better to count,
+ODDS = 2.0  # times which it must raise the odds of being right,
+ERRORS = 2.0  # and standard errors of the accuracy
+
+
+def check_normalisation(
+    classifier: Classifier, images: Array, labels: Array, device: torch.device | str | None = None
+) -> None:
+    """Raise where another normalisation is clearly better on training images (n, h, w, c) with classes (n,)."""
+    accuracy = _accuracy(classifier, images, labels, device)
+    tried: list[tuple[float, str, str]] = []
+    for name, cure, prepare in _alternatives(images, classifier.prepare):
+        try:
+            other = _accuracy(Classifier(classifier.model, prepare), images, labels, device)
+        except Exception:  # a network may raise anything where it takes only what the given `prepare` makes
+            continue
+        tried.append((other, name, cure))
+    best = max((other for other, _, _ in tried), default=0.0)
+    if not _is_clearly_better(best, accuracy, len(labels)):
+        return
+    best, name, cure = next(alternative for alternative in tried if alternative[0] > best - BETTER)
+    given = "without" if classifier.prepare is None else "through"
+    raise InputError(
+        f"the classifier is right on {accuracy:.1%} of {len(labels):,} training images {given} `prepare`, and on "
+        f"{best:.1%} {name}; {cure}, or set `check_prepare` to false if this is it"
+    )
+
+
+def _accuracy(classifier: Classifier, images: Array, labels: Array, device: torch.device | str | None) -> float:
+    return float((predict_classes(classifier, images, device=device) == labels).mean())
+
+
+def _is_clearly_better(other: float, accuracy: float, n: int) -> bool:
+    error = ERRORS * np.sqrt(accuracy * (1 - accuracy) / n)
+    return bool(other - accuracy > max(BETTER, error) and other * (1 - accuracy) > ODDS * accuracy * (1 - other))
+
+
+def _alternatives(images: Array, prepare: Prepare | None) -> Iterator[tuple[str, str, Prepare | None]]:
+    """Normalisations that are often mistaken for each other: what each is, what to do where it is better, itself."""
+    cure = "give the `prepare` that it was trained with"
+    if prepare is not None:
+        yield "without it", "leave `prepare` out where the network normalises pixels itself", None
+    # Images first: where they are the cause, some normalisation does as well.
+    yield "of images with light and dark exchanged", cure, _composed(lambda x: 1 - x, prepare)
+    if images.shape[3] == 3:
+        flipped = "give images as red, green, blue, or a `prepare` that orders them as it was trained"
+        yield "with the channels in reverse order", flipped, _composed(lambda x: x.flip(1), prepare)
+    yield "of pixels that have mean 0 and spread 1 in every channel", cure, _standardised(images)
+    yield "of pixels in [-1, 1]", cure, lambda x: 2 * x - 1
+    yield "of pixels from 0 to 255", cure, lambda x: 255 * x
+
+
+def _standardised(images: Array) -> Prepare:
+    mean = torch.from_numpy(images.mean(axis=(0, 1, 2)) / 255).float()[:, None, None]
+    spread = torch.from_numpy(images.std(axis=(0, 1, 2)) / 255).float()[:, None, None].clamp(min=1 / 255)
+    return lambda x: (x - mean.to(x.device)) / spread.to(x.device)
+
+
+def _composed(first: Prepare, then: Prepare | None) -> Prepare:
+    if then is None:
+        return first
+    return lambda x: then(first(x))
