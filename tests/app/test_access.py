@@ -267,6 +267,72 @@ def test_the_page_is_told_who_is_signed_in_and_no_other_name(shared: Guard, serv
     assert stale.headers["set-cookie"] == "errata-person-8421=; Path=/; SameSite=Strict; Max-Age=0"
 
 
+def writing_routes(app: Guard) -> list[str]:
+    """Every address that takes a write, with something in the place of its parameters."""
+    routes = [route for route in app.app.routes if "POST" in (getattr(route, "methods", None) or ())]
+    return [re.sub(r"{[^}]*}", "k", route.path) for route in routes]
+
+
+FOREIGN = [{"origin": "http://evil.example"}, {"origin": "null"}, {"sec-fetch-site": "cross-site"},
+           {"sec-fetch-site": "same-site"}, {"content-type": "text/plain"}, {"host": "evil.example"}]  # fmt: skip
+
+
+@pytest.mark.parametrize("foreign", FOREIGN)
+def test_no_other_site_writes_anywhere(
+    shared: Guard, people: People, records: Records, foreign: dict[str, str]
+) -> None:
+    paths = writing_routes(shared)
+    assert len(paths) >= 7
+    assert "/api/slices" in paths
+    before = len(records.journal())
+    for path in paths:
+        headers = {**people.header("Ada"), "content-type": "application/json", **foreign}
+        got = ask(shared, "POST", path, content=b'{"text": "age < 5"}', headers=headers)
+        assert got.status_code in (400, 403, 415), (path, got.status_code)
+    assert len(records.journal()) == before
+
+
+def test_nobody_writes_anywhere_in_anothers_name(shared: Guard, people: People, records: Records) -> None:
+    """Whatever the route, and wherever in the request the name is."""
+    before = len(records.journal())
+    for path in writing_routes(shared):
+        for body in (
+            {"person": "Ada"},
+            {"given": {"person": "Ada"}},
+            {"x": [{"y": {"person": "Ada"}}]},
+            [{"person": "Ada"}],
+        ):
+            got = ask(shared, "POST", path, json=body, headers=people.header("Bob Ö."))
+            assert got.status_code == 403, (path, body)
+        got = ask(shared, "POST", f"{path}?person=Ada", json={"text": "age < 5"}, headers=people.header("Bob Ö."))
+        assert got.status_code == 403, path
+    assert len(records.journal()) == before
+
+
+def test_a_forwarded_address_is_not_believed_without_a_proxy(shared: Guard) -> None:
+    """Else every guess would come from somewhere else, and be looked at."""
+    headers = [{"authorization": f"Bearer guess-number-{i}", "x-forwarded-for": f"9.9.9.{i}"} for i in range(12)]
+    statuses = [ask(shared, "GET", "/", headers=sent).status_code for sent in headers]
+    assert statuses == [401] * 10 + [429] * 2
+
+
+def test_pages_are_not_kept_for_others(shared: Guard, people: People) -> None:
+    for path in ("/", "/curate", "/log", "/rows"):
+        got = ask(shared, "GET", path, headers={**PAGE, **people.header("Ada")})
+        assert got.status_code == 200
+        assert got.headers["cache-control"] in ("no-cache", "no-store")
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_a_link_of_another_site_signs_nobody_in_as_another(shared: Guard, people: People, site: str) -> None:
+    """Bob's link on a page that Ada reads would have her write in Bob's name."""
+    address = f"/curate?token={people.tokens['Bob Ö.']}"
+    got = ask(shared, "GET", address, headers={**PAGE, "sec-fetch-site": site})
+    assert got.status_code == 401
+    assert "errata-session" not in got.headers.get("set-cookie", "")
+    assert ask(shared, "GET", address, headers={**PAGE, "sec-fetch-site": "none"}).status_code == 303
+
+
 def test_the_form_asks_for_ones_own_token(shared: Guard) -> None:
     got = ask(shared, "GET", "/", headers=PAGE)
     assert got.status_code == 401

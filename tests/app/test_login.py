@@ -148,6 +148,63 @@ def test_what_is_asked_for_is_escaped(locked: Guard) -> None:
     assert "<i>" not in got.text
 
 
+def test_who_signs_out_is_out_and_the_cookie_is_worth_nothing(locked: Guard) -> None:
+    cookie = enter(locked, TOKEN).headers["set-cookie"].partition(";")[0]
+    other = enter(locked, TOKEN).headers["set-cookie"].partition(";")[0]
+    asked = ask(locked, "GET", "/sign-out", headers={**PAGE, "cookie": cookie})
+    assert asked.status_code == 200
+    assert asked.headers["cache-control"] == "no-store"
+    assert '<form class="login" method="post" action="/sign-out">' in asked.text
+    assert ask(locked, "GET", "/curate", headers={"cookie": cookie}).status_code == 200, "asking ends nothing"
+    left = ask(locked, "POST", "/sign-out", content="", headers={**FORM, "cookie": cookie})
+    assert (left.status_code, left.headers["location"]) == (303, "/")
+    assert [line.partition(";")[0] for line in left.headers.get_list("set-cookie")] == [
+        "errata-session-8421=",
+        "errata-person-8421=",
+    ]
+    assert all("Max-Age=0" in line for line in left.headers.get_list("set-cookie"))
+    assert ask(locked, "GET", "/curate", headers={"cookie": cookie}).status_code == 401
+    assert ask(locked, "GET", "/curate", headers={"cookie": other}).status_code == 200, "another browser stays"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"origin": "http://elsewhere.example"}, 403),
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"content-type": "text/plain"}, 415),
+        ({"host": "elsewhere.example"}, 400),
+    ],
+)
+def test_no_other_site_signs_anybody_out(locked: Guard, headers: dict[str, str], status: int) -> None:
+    cookie = enter(locked, TOKEN).headers["set-cookie"].partition(";")[0]
+    got = ask(locked, "POST", "/sign-out", content="", headers={**FORM, "cookie": cookie, **headers})
+    assert got.status_code == status
+    assert ask(locked, "GET", "/curate", headers={"cookie": cookie}).status_code == 200
+
+
+def test_pages_lead_out_where_one_signs_in(audit: Audit, tmp_path: Path) -> None:
+    link = '<a class="leave" href="/sign-out">Sign out</a>'
+    with Records(tmp_path, fingerprint="f") as records:
+        locked = create_app(audit, records, access=Access(("127.0.0.1",), TOKEN))
+        assert link in ask(locked, "GET", "/", headers={**PAGE, "authorization": f"Bearer {TOKEN}"}).text
+        plain = create_app(audit, records)
+        assert "Sign out" not in ask(plain, "GET", "/", headers=PAGE).text
+        assert ask(plain, "GET", "/sign-out", headers=PAGE).status_code == 404
+
+
+def test_nobody_is_led_out_by_signing_in(locked: Guard) -> None:
+    assert enter(locked, TOKEN, "/sign-out").headers["location"] == "/"
+    assert ask(locked, "GET", "/sign-out", headers=PAGE).status_code == 401
+
+
+def test_a_second_sign_in_ends_the_first_session_of_the_browser(locked: Guard) -> None:
+    cookie = enter(locked, TOKEN).headers["set-cookie"].partition(";")[0]
+    again = ask(locked, "GET", f"/?token={TOKEN}", headers={**PAGE, "cookie": cookie})
+    assert again.status_code == 303
+    assert ask(locked, "GET", "/curate", headers={"cookie": cookie}).status_code == 401
+
+
 def test_nothing_else_is_open_without_the_token(locked: Guard) -> None:
     assert ask(locked, "GET", "/token").status_code == 401
     assert ask(locked, "POST", "/token/x", content="token=x", headers=FORM).status_code == 401

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import ssl
 import subprocess
 from pathlib import Path
@@ -94,6 +95,25 @@ def test_a_proxy_names_itself_and_who_asks(folder: Path, tmp_path: Path) -> None
         statuses = [httpx.get(f"{local}/?token=guess-{i:04}", headers=guesser).status_code for i in range(12)]
         assert statuses == [401] * 10 + [429] * 2
         assert httpx.get(f"{local}/?token={token}", headers=passed_on).status_code == 303, "another asks from elsewhere"
+
+
+def test_localhost_is_both_of_its_addresses(folder: Path, tmp_path: Path) -> None:
+    """Else somebody else of the machine could take the other one, and browsers would hand them the token."""
+    try:
+        socket.socket(socket.AF_INET6).bind(("::1", 0))
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    with ServerProcess(folder, "--host", "localhost", "--no-token", "--database", str(tmp_path / "r.sqlite")) as server:
+        port = server.address.rpartition(":")[2]
+        assert server.address == f"http://localhost:{port}"
+        for address in ("127.0.0.1", "[::1]", "localhost"):
+            assert httpx.get(f"http://{address}:{port}/static/base.css").status_code == 200
+    with socket.socket(socket.AF_INET6) as taken:
+        taken.bind(("::1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        code, _, err = run("serve", folder, "--host", "localhost", "--no-token", "--port", port)
+    assert (code, err.count("\n"), "is taken" in err) == (2, 1, True)
 
 
 def _port_of(process: int) -> int:

@@ -20,7 +20,7 @@ import uvicorn
 
 from errata.app import guard, patience
 from errata.app.patience import PatientProtocol, RateLimit
-from errata.cli.serve import _listen
+from errata.cli.serve import _listen, _listen_on
 from errata.core import InputError
 
 HALF = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
@@ -39,7 +39,7 @@ def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     monkeypatch.setattr(patience, "REQUEST_SECONDS", 1.0)
     monkeypatch.setattr(patience, "MOST_CONNECTIONS", 20)
     monkeypatch.setattr(guard, "BODY_SECONDS", 1.0)
-    listening = _listen("127.0.0.1", 0)
+    listening = _listen_on("127.0.0.1", 0)
     app = guard.Guard(hello)
     config = uvicorn.Config(app, http=PatientProtocol, ws="none", lifespan="off", log_level="critical")
     server = uvicorn.Server(config)
@@ -144,10 +144,11 @@ def test_a_port_that_is_taken_says_so() -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
-        with pytest.raises(InputError, match="is taken; name another with --port"):
-            _listen("127.0.0.1", other.getsockname()[1])
-    with pytest.raises(InputError, match="give an address of this machine"):
-        _listen("192.0.2.1", 0)
+        refused = pytest.raises(InputError, match="is taken; name another with --port")
+        with refused, _listen("127.0.0.1", other.getsockname()[1]):
+            pass
+    with pytest.raises(InputError, match="give an address of this machine"), _listen("192.0.2.1", 0):
+        pass
 
 
 def test_drivers_that_are_missing_say_so(tmp_path: Path) -> None:

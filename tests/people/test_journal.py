@@ -5,15 +5,21 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
 
+from errata.core import InputError
 from errata.people import Annotation, Decision, Drawing, Edit, Hypothesis, Records
 from errata.people.database import Unavailable, copy_to_show
+from support.databases import Server, plain
 
 
-def filled(folder: Path) -> Records:
+def filled(folder: Path | str) -> Records:
     records = Records(folder, fingerprint="f", slices={"s1": "one", "s2": "two"})
     records.annotate(Annotation(queue="s1", item="7", person="ada", task="class", answer=2, key="k1"))
     records.decide(Decision(slice="s1", decision="accepted", person="bob", name="dark", note="seen it"), version=0)
@@ -24,6 +30,11 @@ def filled(folder: Path) -> Records:
     )
     records.undo("k1", person="ada")
     return records
+
+
+def all_lines(engine: Engine, table: str) -> list[Any]:
+    with engine.connect() as connection:
+        return list(connection.exec_driver_sql(f"SELECT * FROM {table} ORDER BY number"))
 
 
 def test_it_has_all_that_people_did_in_order(tmp_path: Path) -> None:
@@ -42,13 +53,103 @@ def test_it_has_all_that_people_did_in_order(tmp_path: Path) -> None:
         assert records.journal("nobody") == ()
 
 
-@pytest.mark.parametrize("table", ["annotations", "decisions", "edits", "drawn", "guesses"])
-@pytest.mark.parametrize("statement", ["UPDATE {} SET person = 'eve'", "DELETE FROM {}"])
-def test_no_line_is_changed_or_deleted_by_anybody(table: str, statement: str, tmp_path: Path) -> None:
+TABLES = ["annotations", "decisions", "edits", "drawn", "guesses"]
+CHANGES = ["UPDATE {} SET person = 'eve'", "UPDATE {} SET person = 'eve' WHERE number = 1", "DELETE FROM {}"]
+
+
+def test_no_line_is_changed_or_deleted_by_anybody(place: str) -> None:
+    """In a file of SQLite and in a real PostgreSQL."""
+    filled(place).close()
+    changes = [*CHANGES, "TRUNCATE {} CASCADE"] if "://" in place else CHANGES
+    with plain(place) as engine:
+        for table in TABLES:
+            before = all_lines(engine, table)
+            assert before
+            for change in changes:
+                with pytest.raises(DBAPIError, match="a line of a log never changes"), engine.begin() as connection:
+                    connection.exec_driver_sql(change.format(table))
+            assert all_lines(engine, table) == before
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_no_line_of_sqlite_is_replaced(table: str, tmp_path: Path) -> None:
+    """REPLACE deletes the line that has the same key, or the same number, and no trigger for deletions is asked."""
     filled(tmp_path).close()
-    forbidden = pytest.raises(sqlite3.DatabaseError, match="a line of a log never changes")
-    with closing(sqlite3.connect(tmp_path / "records.sqlite")) as connection, forbidden:
-        connection.execute(statement.format(table))
+    with closing(sqlite3.connect(tmp_path / "records.sqlite")) as connection:
+        names = [f'"{row[1]}"' for row in connection.execute(f"PRAGMA table_info({table})") if row[1] != "person"]
+        for statement in (
+            f"REPLACE INTO {table} (person, {', '.join(names)}) SELECT 'eve', {', '.join(names)} FROM {table} LIMIT 1",
+            f"INSERT OR REPLACE INTO {table} SELECT * FROM {table} LIMIT 1",
+        ):
+            with pytest.raises(sqlite3.DatabaseError, match="a line of a log never changes"):
+                connection.execute(statement)
+        (eves,) = connection.execute(f"SELECT count(*) FROM {table} WHERE person = 'eve'").fetchone()
+        assert eves == 0
+
+
+def test_a_postgresql_of_before_or_with_triggers_off_is_protected_when_it_is_opened(server: Server) -> None:
+    place = server.new_place()
+    filled(place).close()
+    with plain(place) as engine:
+        with engine.begin() as connection:
+            connection.exec_driver_sql("ALTER TABLE edits DISABLE TRIGGER USER")
+            connection.exec_driver_sql("DROP TRIGGER errata_decisions_no_change ON decisions")
+        with engine.begin() as connection:
+            connection.exec_driver_sql("UPDATE edits SET item = '8'")  # so it was, before it is opened again
+        Records(place, fingerprint="f", slices={"s1": "one", "s2": "two"}).close()
+        for table in ("edits", "decisions"):
+            with pytest.raises(DBAPIError, match="never changes"), engine.begin() as connection:
+                connection.exec_driver_sql(f"DELETE FROM {table}")
+
+
+def test_a_role_that_owns_no_table_can_still_serve(server: Server) -> None:
+    place = server.new_place()
+    filled(place).close()
+    name = place.rpartition("%3D")[2]
+    with plain(place) as engine, engine.begin() as connection:
+        for table in TABLES:
+            connection.exec_driver_sql(f"DROP TRIGGER errata_{table}_no_change ON {table}")
+        connection.exec_driver_sql(f"CREATE ROLE clerk_{name} LOGIN")
+        connection.exec_driver_sql(f"GRANT USAGE ON SCHEMA {name} TO clerk_{name}")
+        connection.exec_driver_sql(f"GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA {name} TO clerk_{name}")
+        connection.exec_driver_sql(f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA {name} TO clerk_{name}")
+    as_clerk = place.replace("errata@", f"clerk_{name}@")
+    with Records(as_clerk, fingerprint="f", slices={"s1": "one", "s2": "two"}) as records:
+        records.edit(Edit(slice="s2", item="1", inside=True, person="ada"))
+    with plain(as_clerk) as engine, pytest.raises(DBAPIError, match="permission denied"), engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE edits SET item = '8'")
+
+
+KEY_OF_ADA = "ada's"
+SAVED_TWICE = {
+    "answer": lambda records, person: records.annotate(
+        Annotation(queue="s1", item="8", person=person, task="class", answer=2, key=KEY_OF_ADA)
+    ),
+    "decision": lambda records, person: records.decide(
+        Decision(slice="s2", decision="accepted", person=person, key=KEY_OF_ADA), version=0
+    ),
+    "edit": lambda records, person: records.edit(
+        Edit(slice="s1", item="8", inside=True, person=person, key=KEY_OF_ADA)
+    ),
+    "drawing": lambda records, person: records.draw(Drawing(name="x", items=("8",), person=person, key=KEY_OF_ADA)),
+    "hypothesis": lambda records, person: records.add_hypothesis(
+        Hypothesis(text="x", kind="words", n=1, errors=1, rest_n=1, rest_errors=0, person=person, key=KEY_OF_ADA)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAVED_TWICE)
+def test_a_key_that_is_anothers_is_refused_and_loses_nothing(name: str, tmp_path: Path) -> None:
+    """Who took a colleague's key was answered with what the colleague saved, and 200; theirs was lost."""
+    with Records(tmp_path, fingerprint="f", slices={"s1": "one", "s2": "two"}) as records:
+        first = SAVED_TWICE[name](records, "ada")
+        assert len(records.journal()) == 1
+        again = SAVED_TWICE[name](records, "ada")
+        if name == "answer":
+            assert again == replace(first, repeated=True)
+        with pytest.raises(InputError, match="of something that ada saved; nothing was saved"):
+            SAVED_TWICE[name](records, "bob")
+        assert [line.person for line in records.journal()] == ["ada"]
 
 
 def test_a_database_of_before_is_protected_when_it_is_opened(tmp_path: Path) -> None:

@@ -7,19 +7,19 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, create_engine, inspect, text
+from sqlalchemy import Connection, inspect, text
 
 from errata.core import InputError
 from errata.people import schema
 from errata.people.database import Unavailable, connect
 from errata.people.entries import Annotation
 from errata.people.records import Records
+from support.databases import plain
 
 Open = Callable[..., Records]
 
@@ -58,15 +58,6 @@ TYPES = {
     "sqlite": {"number": "INTEGER", "double": "DOUBLE"},
     "postgresql": {"number": "BIGSERIAL", "double": "DOUBLE PRECISION"},
 }
-
-
-@contextmanager
-def plain(place: str) -> Iterator[Engine]:
-    """The database without any of our rules."""
-    url = place.replace("postgresql://", "postgresql+psycopg://") if "://" in place else f"sqlite:///{place}"
-    engine = create_engine(url)
-    yield engine
-    engine.dispose()
 
 
 def run(place: str, statements: str) -> None:

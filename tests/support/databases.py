@@ -10,12 +10,14 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from sqlalchemy import Engine, create_engine
 
 from errata.people.records import Records
 
@@ -39,9 +41,10 @@ class Server:
         data = str(self.folder / "data")
         log = open(self.folder / "log", "ab")  # noqa: SIM115 - the server's, as long as it lives
         words = [str(self.programs / "postgres"), "-D", data, "-k", str(self.folder), "-c", "listen_addresses="]
+        words += ["-c", "fsync=off"]  # it survives its processes, which is tested; it need not survive the machine
         self.process = subprocess.Popen(words, cwd=self.folder, stdout=log, stderr=log, **self.owner)
         log.close()
-        for _ in range(300):
+        for _ in range(1200):
             try:
                 psycopg.connect(f"dbname=postgres user=errata host={self.folder}").close()
                 return
@@ -108,6 +111,15 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return str(tmp_path / "records.sqlite")
     new: str = request.getfixturevalue("server").new_place()
     return new
+
+
+@contextmanager
+def plain(place: str) -> Iterator[Engine]:
+    """The database without any of our rules."""
+    url = place.replace("postgresql://", "postgresql+psycopg://") if "://" in place else f"sqlite:///{place}"
+    engine = create_engine(url)
+    yield engine
+    engine.dispose()
 
 
 Open = Callable[..., Records]

@@ -90,11 +90,14 @@ class Guard:
         if refusal is not None:
             await self._refuse(scope, headers, send, refusal)
         elif self._is_form(scope):
-            await self._enter(scope, headers, body, send)
+            await self._take_form(scope, headers, body, send)
+        elif visitor is not None and self.access.asks and scope["path"] == login_form.END:
+            page, own = login_form.sign_out_page(visitor.person or "")
+            await _send(send, 200, page, own)
         elif visitor is not None and self._shows_token(scope):
-            await _redirect(
-                send, login_form.local(scope["path"], _query(scope)), self._session_cookie(headers, visitor)
-            )
+            self._close_sessions(headers)
+            cookie = self._session_cookie(headers, visitor)
+            await _redirect(send, login_form.local(scope["path"], _query(scope)), [cookie])
         else:
             cookies = self._person_cookie(scope, headers, visitor)
             await self.app(scope, _after(body, receive), _with_headers(send, cookies))
@@ -129,7 +132,7 @@ class Guard:
             return Visitor()
         sessions = map(self.access.session_of, self._session_numbers(headers))
         session = next((visitor for visitor in sessions if visitor is not None), None)
-        token = _parse_query(scope).get("token", [""])[0]
+        token = self._token_in_address(scope, headers)
         if session is not None and not token:
             return session
         token = token or headers.get("authorization", "").removeprefix("Bearer ")
@@ -140,12 +143,18 @@ class Guard:
                 raise
             return session
 
+    def _token_in_address(self, scope: Scope, headers: Headers) -> str:
+        """Of people with names, a link of another site must not sign one in as another of them."""
+        if self.access.has_people and headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+            return ""
+        return _parse_query(scope).get("token", [""])[0]
+
     def _session_numbers(self, headers: Headers) -> list[str]:
         return [value for name, value in _cookies(headers) if name == _cookie(COOKIE, headers)]
 
     def _is_form(self, scope: Scope) -> bool:
-        """Somebody types a token: the one thing that may be sent without one."""
-        return self.access.asks and (scope["method"], scope["path"]) == ("POST", login_form.PATH)
+        """Somebody types a token, or signs out: what may be sent without one."""
+        return self.access.asks and scope["method"] == "POST" and scope["path"] in (login_form.PATH, login_form.END)
 
     def _shows_token(self, scope: Scope) -> bool:
         """The token leaves the address bar, where it would be copied along with a link."""
@@ -164,6 +173,13 @@ class Guard:
         body, own = login_form.page(path, query, problem, people=self.access.has_people)
         await _send(send, status, body, own)
 
+    async def _take_form(self, scope: Scope, headers: Headers, body: bytes, send: Send) -> None:
+        if scope["path"] == login_form.END:
+            self._close_sessions(headers)
+            await _redirect(send, "/", [self._ended(name, headers) for name in (COOKIE, PERSON_COOKIE)])
+            return
+        await self._enter(scope, headers, body, send)
+
     async def _enter(self, scope: Scope, headers: Headers, body: bytes, send: Send) -> None:
         token, path, query = login_form.read(body)
         try:
@@ -174,9 +190,12 @@ class Guard:
         if visitor is None:
             await self._show_form(send, 401, path, query, "wrong")
             return
+        self._close_sessions(headers)
+        await _redirect(send, login_form.local(path, query), [self._session_cookie(headers, visitor)])
+
+    def _close_sessions(self, headers: Headers) -> None:
         for number in self._session_numbers(headers):
             self.access.close_session(number)
-        await _redirect(send, login_form.local(path, query), self._session_cookie(headers, visitor))
 
     def _session_cookie(self, headers: Headers, visitor: Visitor) -> str:
         number = self.access.open_session(visitor)
@@ -191,11 +210,20 @@ class Guard:
         person = quote(visitor.person, safe="") if visitor is not None and visitor.person is not None else ""
         if person == before:
             return []
-        age = "" if person else "; Max-Age=0"
-        return [(b"set-cookie", f"{name}={person}; Path=/; SameSite=Strict{age}{self._secure()}".encode())]
+        if not person:
+            return [(b"set-cookie", self._ended(PERSON_COOKIE, headers).encode())]
+        return [(b"set-cookie", f"{name}={person}; Path=/; SameSite=Strict{self._secure()}".encode())]
+
+    def _ended(self, name: str, headers: Headers) -> str:
+        return f"{_cookie(name, headers)}=; Path=/; SameSite=Strict; Max-Age=0{self._secure()}"
 
     def _secure(self) -> str:
         return "; Secure" if self.access.secure else ""
+
+
+def sign_out_address(access: Access | None) -> str:
+    """Where one signs out; empty where nobody signs in."""
+    return login_form.END if access is not None and access.asks else ""
 
 
 def _in_own_name(scope: Scope, body: bytes, person: str) -> tuple[bytes, Refusal | None]:
@@ -330,7 +358,8 @@ async def _send(send: Send, status: int, body: bytes, own: login_form.Headers) -
     await send({"type": "http.response.body", "body": body})
 
 
-async def _redirect(send: Send, where: str, cookie: str) -> None:
-    headers = [(b"location", where.encode()), (b"set-cookie", cookie.encode()), (b"cache-control", b"no-store")]
+async def _redirect(send: Send, where: str, cookies: list[str]) -> None:
+    headers = [(b"location", where.encode()), (b"cache-control", b"no-store")]
+    headers += [(b"set-cookie", cookie.encode()) for cookie in cookies]
     await send({"type": "http.response.start", "status": 303, "headers": [*headers, *HEADERS]})
     await send({"type": "http.response.body", "body": b""})

@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, quote, unquote, urlencode
 from ..report import login_page
 
 PATH = "/token"
+END = "/sign-out"
 FORM = "application/x-www-form-urlencoded"
 LARGEST_FORM = 8192
 DATA = ("/api/", "/static/", "/thumb/", "/sample/")  # asked for by programs, which read a sentence
@@ -26,8 +27,16 @@ def page(path: str, query: str, problem: str, *, people: bool = False) -> tuple[
     path, query: where it leads. problem: "wrong" after a wrong token, "many" after too many. people: everybody has a
     token of their own.
     """
-    body = login_page.page(PATH, local(path, query), problem, people).encode()
-    return body, (
+    return _with_headers(login_page.page(PATH, local(path, query), problem, people))
+
+
+def sign_out_page(name: str) -> tuple[bytes, Headers]:
+    """The form that ends a session, and its headers; name: of who is signed in, empty where the token has none."""
+    return _with_headers(login_page.sign_out_page(END, name))
+
+
+def _with_headers(text: str) -> tuple[bytes, Headers]:
+    return text.encode(), (
         (b"content-type", b"text/html; charset=utf-8"),
         (b"cache-control", b"no-store"),
         (b"content-security-policy", login_page.policy().encode()),
@@ -47,8 +56,8 @@ def read(body: bytes) -> tuple[str, str, str]:
 def local(path: str, query: str) -> str:
     """An address of this server, whatever was asked: no other host, no line's end, and no token."""
     rest = {name: values for name, values in parse_qs(query, keep_blank_values=True).items() if name != "token"}
-    if path == PATH:
-        path = "/"  # or the form would lead to itself
+    if path in (PATH, END):
+        path = "/"  # or the form would lead to itself, or out again
     # //elsewhere and /\elsewhere would leave this server
     address = "/" + quote(path.lstrip("/\\"), safe="/")
     if rest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import ssl
 import stat
 from dataclasses import dataclass
@@ -128,8 +129,11 @@ class PublicAddress:
             parts = urlsplit("")
             port = None
         plain = not (parts.query or parts.fragment or parts.username or parts.path.strip("/"))
-        if parts.scheme not in ("http", "https") or not parts.hostname or not plain:
-            raise InputError(f"--address must look like https://audits.example.org, without a path; got {text!r}")
+        named = re.fullmatch(r"[a-z0-9._-]+|[0-9a-f:.]*:[0-9a-f:.]*", parts.hostname or "")  # as browsers send it
+        if parts.scheme not in ("http", "https") or not named or not plain or parts.hostname is None:
+            raise InputError(
+                f"--address must look like https://audits.example.org, plain and without a path; got {text!r}"
+            )
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
         end = "" if port is None else f":{port}"
         return cls(f"{parts.scheme}://{host}{end}", parts.hostname)

@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import json
 import logging
 import socket
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
-from ..core import InputError, require
+from ..core import ErrataError, InputError, require
 from ..defuse.site import RunSite
 from ..report.printing import echo
 from .access import TOKEN_VARIABLE, PublicAddress, Secret, check_certificate, choose_token
@@ -29,8 +30,10 @@ from .common import Database, Dir
 if TYPE_CHECKING:
     from ..core import Audit, Slice
 
+BOTH_LOCAL = ("127.0.0.1", "::1")
+NO_SUCH_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 LISTENING = 128  # connections that wait to be taken
-EVERY_ADDRESS = ("", "0.0.0.0", "::")  # of this machine: people may use names that are not known here
+EVERY_ADDRESS = ("0.0.0.0", "::")  # of this machine: people may use names that are not known here
 
 annotations_app = typer.Typer(help="Import, export or list what people recorded about an audit.")
 
@@ -57,14 +60,54 @@ class Site(Protocol):
 
 
 class ReplaceableApp:
-    """An ASGI app of an audit that may change while it is served; requests on their way end with the one they began."""
+    """An ASGI app of a saved audit that may change while it is served, also by another command.
 
-    def __init__(self, app: Any) -> None:
-        self.app = app
+    Requests on their way end with the app they began with.
+
+    Parameters
+    ----------
+    file : Path
+        Replaced by whoever changes the audit.
+    reload : callable
+        The app of the audit as it is saved now; an ErrataError where it cannot be read, and the one before stays.
+
+    Attributes
+    ----------
+    app : ASGI app
+        Of now; set the first one before it is asked.
+    """
+
+    app: Any
+
+    def __init__(self, file: Path, reload: Callable[[], Any]) -> None:
+        self._file = file
+        self._reload = reload
+        self._lock = Lock()  # or an app with fewer slices could take the place of one with more
+        self._state = _file_state(file)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer with the app of now."""
+        if _file_state(self._file) != self._state:
+            await asyncio.to_thread(self.refresh)
         await self.app(scope, receive, send)
+
+    def refresh(self) -> None:
+        """Make the app anew where the audit has changed."""
+        with self._lock:
+            state = _file_state(self._file)
+            if state == self._state:
+                return
+            self._state = state
+            with suppress(ErrataError):
+                self.app = self._reload()
+
+
+def _file_state(path: Path) -> tuple[int, ...] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 class AuditSite:
@@ -94,24 +137,29 @@ class AuditSite:
         from ..app.server import create_app
         from ..report.progress_bars import progress_bar
 
+        current = ReplaceableApp(folder / "audit.json", lambda: reload())
         with progress_bar() as progress:
             audit = workflow.add_map(workflow.load(folder), progress=progress)
         compared = tuple((_short_name(other, others), workflow.load(other)) for other in others)
         with records_of_audit(audit, folder, database) as records:
-            one_at_a_time = Lock()
 
             def show(audit: Audit) -> Any:
                 more: dict[str, Any] = {"others": compared, "questionnaire": questionnaire(), "keep": keep}
                 return create_app(audit, records, access=access, **more)
 
+            def reload() -> Any:
+                saved = workflow.load(folder)
+                if saved.evaluation.fingerprint != audit.evaluation.fingerprint:
+                    raise InputError(f"`{folder}` holds another audit now")
+                records.add_slices({slice_.id: slice_.name for slice_ in saved.slices})
+                return show(_with_map_of(audit, saved))
+
             def keep(text: str, hypotheses: int) -> Slice:
-                with one_at_a_time:  # or an app with fewer slices could take the place of one with more
-                    kept, added = workflow.keep_in_folder(folder, text, hypotheses=hypotheses)
-                    records.add_slices({slice_.id: slice_.name for slice_ in kept.slices})
-                    current.app = show(_with_map_of(audit, kept))
+                _, added = workflow.keep_in_folder(folder, text, hypotheses=hypotheses)
+                current.refresh()
                 return added
 
-            current = ReplaceableApp(show(audit))
+            current.app = show(audit)
             yield current
 
 
@@ -168,6 +216,8 @@ def serve(
     tls = check_certificate(certificate, key)
     public = None if address is None else PublicAddress.parse(address)
     secret = choose_token(token, token_file, no_token=no_token, has_people=people is not None)
+    if not host:
+        raise InputError("--host is empty, which would be every address of this machine; write 0.0.0.0 to mean it")
     if no_token and host not in LOOPBACK:
         raise InputError(
             f"--no-token is for this machine alone, and --host {host} is for others; leave one of them out"
@@ -184,7 +234,7 @@ def serve(
         _to_show(folder, database, read_only) as place,
         _site_of(folder).open_app(folder, place, others, access=access) as app,
     ):
-        _run(app, listening, _printed(host, listening, public, bool(tls), secret), proxy=public is not None, tls=tls)
+        _run(app, listening, _printed(host, listening[0], public, bool(tls), secret), proxy=public is not None, tls=tls)
 
 
 @contextmanager
@@ -225,24 +275,49 @@ def _short_name(folder: Path, others: list[Path]) -> str:
     return folder.name if unique and folder.name else str(folder)
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    """Return a socket on this address that nobody else has."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+@contextmanager
+def _listen(host: str, port: int) -> Iterator[list[socket.socket]]:
+    """Sockets on this address that nobody else has. `localhost` is two addresses, and browsers may ask either."""
+    addresses: tuple[str, ...] = (host,)
+    if host.lower() == "localhost":
+        addresses = BOTH_LOCAL
+    with ExitStack() as stack:
+        sockets: list[socket.socket] = []
+        for address in addresses:
+            if sockets:
+                port = sockets[0].getsockname()[1]
+            try:
+                sockets.append(stack.enter_context(_listen_on(address, port)))
+            except (TypeError, UnicodeError) as error:  # of what can be no name of a machine
+                raise InputError(f"--host {host!r} is no address; give one of this machine") from error
+            except OSError as error:
+                if sockets and error.errno in NO_SUCH_ADDRESS:
+                    continue  # a machine without IPv6
+                raise _unlistened(host, port, error) from error
+        yield sockets
+
+
+def _listen_on(address: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named, or answers wait for 40 ms
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
+        listening.bind((address, port))
         listening.listen(LISTENING)
-    except OSError as error:
+    except OSError:
         listening.close()
-        if error.errno == errno.EADDRINUSE:
-            raise InputError(f"port {port} of {host} is taken; name another with --port, or 0 for any") from error
-        reason = error.strerror or str(error)
-        raise InputError(f"cannot listen on {host}, port {port} ({reason}); give an address of this machine") from error
+        raise
     return listening
 
 
-def _run(app: Any, listening: socket.socket, address: str, *, proxy: bool, tls: dict[str, Any]) -> None:
+def _unlistened(host: str, port: int, error: OSError) -> InputError:
+    if error.errno == errno.EADDRINUSE:
+        return InputError(f"port {port} of {host} is taken; name another with --port, or 0 for any")
+    reason = error.strerror or str(error)
+    return InputError(f"cannot listen on {host}, port {port} ({reason}); give an address of this machine")
+
+
+def _run(app: Any, listening: list[socket.socket], address: str, *, proxy: bool, tls: dict[str, Any]) -> None:
     """Serve, and print the address once the server listens, so that whoever reads it can open it at once."""
     import uvicorn
 
@@ -258,7 +333,7 @@ def _run(app: Any, listening: socket.socket, address: str, *, proxy: bool, tls: 
     config = uvicorn.Config(app, http=PatientProtocol, ws="none", proxy_headers=proxy, **options, **tls)
     for name in ("uvicorn.error", "asyncio"):
         logging.getLogger(name).addFilter(RateLimit())
-    Announced(config).run(sockets=[listening])
+    Announced(config).run(sockets=listening)
 
 
 @annotations_app.command("import")

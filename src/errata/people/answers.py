@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, Table, func, insert, select
+from sqlalchemy import Connection, Row, RowMapping, Select, Table, func, insert, select
 
 from ..core import InputError
 from .entries import UNDO, Annotation, Entry, as_json, now
@@ -35,11 +35,21 @@ class QueueProgress:
     last: Entry | None
 
 
+def saved_as(connection: Connection, table: Table, key: str, person: str) -> RowMapping | None:
+    """The line of a log with this key; None where there is none, an InputError where it is another person's."""
+    line = connection.execute(select(table).where(table.c.key == key)).one_or_none()
+    if line is None:
+        return None
+    if line.person != person:
+        raise InputError(f"the key {key!r} is of something that {line.person} saved; nothing was saved; use a new one")
+    return line._mapping
+
+
 def append(connection: Connection, table: Table, values: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
     """Add a line to a log; the line with its key, as saved, and whether it existed before. The first one stays."""
-    before = connection.execute(select(table).where(table.c.key == values["key"])).one_or_none()
+    before = saved_as(connection, table, values["key"], values["person"])
     if before is not None:
-        return dict(before._mapping), True
+        return dict(before), True
     line = {"at": now(), **values}
     number = connection.execute(insert(table).values(**line).returning(table.c.number)).scalar_one()
     return {"number": number, **line}, False

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Select, and_, func, insert, select
 
 from ..core import InputError
 from ..core.errors import unknown
-from .answers import append
+from .answers import append, saved_as
 from .entries import AcceptedSlice, Conflict, Decision, Drawing, Edit, Hypothesis, Standing, as_json
 from .schema import decisions, drawn, edits, hypotheses, slices
 
@@ -122,9 +122,9 @@ def history(connection: Connection, slice: str) -> tuple[Standing, ...]:
 
 def decide(connection: Connection, decision: Decision, version: int) -> Standing:
     """Save a decision, one version after the `version` that the person saw; a Conflict where that is not the last."""
-    before = connection.execute(select(decisions).where(decisions.c.key == decision.key)).one_or_none()
+    before = saved_as(connection, decisions, decision.key, decision.person)
     if before is not None:
-        return history(connection, before.slice)[int(before.version) - 1]
+        return history(connection, before["slice"])[int(before["version"]) - 1]
     all_slices = standings(connection)
     for slice in (decision.slice, decision.into):
         if slice is not None and slice not in all_slices:
@@ -203,9 +203,9 @@ def all_edited(connection: Connection) -> dict[str, dict[str, bool]]:
 
 def draw(connection: Connection, drawing: Drawing) -> DrawnSlice:
     """Save a drawn slice under a new id."""
-    before = connection.execute(select(drawn).where(drawn.c.key == drawing.key)).one_or_none()
+    before = saved_as(connection, drawn, drawing.key, drawing.person)
     if before is not None:
-        return _drawn(before._mapping)
+        return _drawn(before)
     slice = f"drawn-{connection.execute(select(func.count()).select_from(drawn)).scalar_one() + 1}"
     _add_slice(connection, slice, "drawn", drawing.name)
     line, _ = append(connection, drawn, {**vars(drawing), "items": as_json(drawing.items), "slice": slice})

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -147,6 +148,8 @@ def read_annotations(
 def _parsed(source: str | Path | IO[str]) -> Mapping[str, Any]:
     try:
         if isinstance(source, str | Path):
+            if os.path.exists(source) and not os.path.isfile(source):  # a device may have no end
+                raise InputError(f"`{source}` is no file; give what a saved page downloaded")
             text = Path(source).read_text(encoding="utf-8")
         else:
             text = source.read()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import get_args
 
+from ..core import InputError
 from ..core.judged import Decided, Said
 from ..core.judgement import DrawnRows, Judgement
+from ..core.questionnaire import QuestionnaireAnswer
 from .agreement import majorities, measure_agreement
 from .entries import Entry, Task
 from .records import Records
@@ -43,11 +46,13 @@ def _of_task(task: Task, answers: list[Entry], settled: list[Entry]) -> Said:
     compared = answers
     most = {}
     words = []
+    filled: tuple[QuestionnaireAnswer, ...] = ()
     if task in ("class", "member"):
         most = {one.item: one.answer for one in majorities(answers, settled, None) if one.decided}
     elif task == "questionnaire":
         compared = []
         words = [entry.answer.get(name) for entry in answers for name in DESCRIPTIONS]
+        filled = tuple(_filled(answers))
     agreement = measure_agreement(compared)
     return Said(
         task=task,
@@ -59,4 +64,12 @@ def _of_task(task: Task, answers: list[Entry], settled: list[Entry]) -> Said:
         interval=agreement.interval,
         kappa=agreement.kappa,
         words=tuple(dict.fromkeys(word for word in words if word)),
+        filled=filled,
     )
+
+
+def _filled(answers: Iterable[Entry]) -> Iterator[QuestionnaireAnswer]:
+    """Answers to the questionnaire as it is asked today; one that some other program wrote may be none."""
+    for entry in answers:
+        with suppress(InputError):
+            yield QuestionnaireAnswer.from_json({**entry.answer, "about": entry.item, "person": entry.person})

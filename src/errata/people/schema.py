@@ -152,21 +152,60 @@ def prepare(connection: Connection, location: str) -> None:
 
 
 LOGS = (annotation_log, decisions, edits, drawn, hypotheses)
+NO_CHANGE = "a line of a log never changes"
 
 
 def forbid_changes(connection: Connection) -> None:
-    """Make SQLite itself refuse to change or delete a line of a log, whoever asks. Idempotent."""
-    if connection.dialect.name != "sqlite":
-        return
+    """Make the database itself refuse to change or delete a line of a log, whoever asks. Idempotent."""
+    if connection.dialect.name == "sqlite":
+        _forbid_in_sqlite(connection)
+    elif connection.dialect.name == "postgresql":
+        _forbid_in_postgres(connection)
+
+
+def _forbid_in_sqlite(connection: Connection) -> None:
     known = set(connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'trigger'").scalars())
     for table in LOGS:
-        for event in ("UPDATE", "DELETE"):
-            name = f"errata_{table.name}_no_{event.lower()}"
-            if name not in known:
+        # REPLACE deletes a line without firing what is there for deletions.
+        events = {"update": "UPDATE", "delete": "DELETE", "replace": "INSERT"}
+        for name, event in events.items():
+            trigger = f"errata_{table.name}_no_{name}"
+            if trigger not in known:
+                condition = f"WHEN {_is_taken(table)}" if event == "INSERT" else ""
                 connection.exec_driver_sql(
-                    f"CREATE TRIGGER {name} BEFORE {event} ON {table.name} "
-                    "BEGIN SELECT RAISE(ABORT, 'a line of a log never changes'); END"
+                    f"CREATE TRIGGER {trigger} BEFORE {event} ON {table.name} {condition} "
+                    f"BEGIN SELECT RAISE(ABORT, '{NO_CHANGE}'); END"
                 )
+
+
+def _is_taken(table: Table) -> str:
+    """SQL: a line has what the new one has, where no two may have the same."""
+    single = [[column.name] for column in table.c if column.primary_key or column.unique]
+    several = [list(rule.columns.keys()) for rule in table.constraints if isinstance(rule, UniqueConstraint)]
+    same = [" AND ".join(f"{name} = NEW.{name}" for name in names) for names in (*single, *several)]
+    return " OR ".join(f"EXISTS (SELECT 1 FROM {table.name} WHERE {condition})" for condition in same)
+
+
+def _forbid_in_postgres(connection: Connection) -> None:
+    """A role that does not own a table may give it no trigger; who does has to."""
+    for table in LOGS:
+        trigger = f"errata_{table.name}_no_change"
+        state = connection.exec_driver_sql(
+            "SELECT pg_has_role(relowner, 'USAGE'), EXISTS (SELECT 1 FROM pg_trigger "
+            f"WHERE tgrelid = pg_class.oid AND tgname = '{trigger}' AND tgenabled <> 'D') "
+            f"FROM pg_class WHERE oid = to_regclass('{table.name}')"
+        ).one()
+        owns, is_protected = state
+        if owns and not is_protected:
+            connection.exec_driver_sql(
+                "CREATE OR REPLACE FUNCTION errata_no_change() RETURNS trigger LANGUAGE plpgsql "
+                f"AS $$ BEGIN RAISE EXCEPTION '{NO_CHANGE}'; END $$"
+            )
+            connection.exec_driver_sql(f"DROP TRIGGER IF EXISTS {trigger} ON {table.name}")
+            connection.exec_driver_sql(
+                f"CREATE TRIGGER {trigger} BEFORE UPDATE OR DELETE OR TRUNCATE ON {table.name} "
+                "FOR EACH STATEMENT EXECUTE FUNCTION errata_no_change()"
+            )
 
 
 def _version(connection: Connection, location: str) -> int | None:

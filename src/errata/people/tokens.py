@@ -118,6 +118,10 @@ def _read(path: Path) -> dict[str, dict[str, str]]:
     people = facts.get("people") if isinstance(facts, dict) and facts.get("schema") == SCHEMA else None
     if not isinstance(people, dict) or not all(map(_is_person, people.values())):
         raise InputError(f"`{path}` is no file of people; `errata people add FILE NAME` writes one")
+    for name in people:
+        _check_name(name)
+    if len({facts["sha256"] for facts in people.values()}) < len(people):
+        raise InputError(f"`{path}` gives two people one token; remove one of them, and add them again")
     return people
 
 

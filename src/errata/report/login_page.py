@@ -24,6 +24,12 @@ def page(action: str, next: str, problem: str, people: bool) -> str:
     return templates().get_template("login.html").render(values)
 
 
+def sign_out_page(action: str, name: str) -> str:
+    """The form that ends a session; action: where it goes. name: of who is signed in, where it is known."""
+    values = {"style": Markup(_style()), "action": action, "name": name}
+    return templates().get_template("sign_out.html").render(values)
+
+
 @cache
 def _style() -> str:
     return "\n".join([*map(file_text, STYLES), OWN])
