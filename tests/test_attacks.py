@@ -194,6 +194,14 @@ def test_a_class_that_is_none_is_refused_without_probabilities(name: str, place:
     assert str(int(CLASSES[name][7])) in sentence
 
 
+@pytest.mark.parametrize("place", ["labels", "predictions", "both"])
+def test_no_rows_are_refused_without_probabilities(place: str, tmp_path: Path) -> None:
+    """What labels and predictions are is seen from their values, of which there are none."""
+    empty = dict.fromkeys(("labels", "predictions") if place == "both" else (place,), np.zeros(0))
+    np.savez(tmp_path / "x.npz", **{**{key: good()[key] for key in ("embedding", "labels", "predictions")}, **empty})
+    refused(tmp_path)
+
+
 def test_very_many_classes_take_no_longer(tmp_path: Path) -> None:
     arrays = {key: good()[key] for key in ("embedding", "labels", "predictions")}
     arrays["labels"][7] = 999_999

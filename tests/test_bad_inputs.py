@@ -130,6 +130,10 @@ AUDIT: dict[str, tuple[Callable[[Path], Any], str, tuple[str, ...]]] = {
     "csv with half a row": (csv("labels,losses", lambda i: "1,2" if i != 5 else "1"), CSV, ("damaged", "2")),
     # arrays
     "nothing to search": (npz(**without("embedding")), NPZ, ("neither an embedding nor metadata", "--metadata all")),
+    "several predictions of one label": (npz(**without("probs", predictions=np.zeros((N, 7), int), losses=np.ones(N))),
+                                         NPZ, ("`predictions` must have one column", "(120, 7)", "`probs`")),
+    "no rows with hard predictions": (npz(labels=np.empty(0, int), predictions=np.empty(0, int),
+                                          embedding=np.empty((0, D))), NPZ, ("at least", "rows")),
     "nothing at all": (npz(ids=np.arange(N)), NPZ, ("needs losses", "got none")),
     "no outcome": (npz(**without("labels", "probs")), NPZ, ("needs `losses`", "add it")),
     "regression without predictions": (npz(**without("probs", "labels", labels=np.linspace(0, 1, N))), NPZ,

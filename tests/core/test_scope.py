@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from errata.core import Evaluation, InputError
-from errata.core.scope import MOST_SCOPES, rows_in_scope, scope_in_words, scopes
+from errata.core.rules.conditions import from_json
+from errata.core.scope import MOST_SCOPES, can_place, rows_in_scope, scope_in_words, scopes
 
 NAMES = ("cat", "dog", "bird", "fish", "cow")
 
@@ -79,3 +80,19 @@ def test_without_errors_rows_count_alone():
 def test_an_unknown_way_is_refused():
     with pytest.raises(InputError, match="within"):
         scopes(_evaluation([100, 100]), "labels")
+
+
+@pytest.mark.parametrize("scope", [[["label"]], [{}], "label", 7])
+def test_a_scope_of_a_damaged_file_is_refused(scope):
+    """The fuzzer's case 2004 of seed 6: a list in a list ended with an error of Python's own."""
+    rows = Evaluation(labels=[0, 1, 1], predictions=[0, 1, 0])
+    for ask in (can_place, rows_in_scope):
+        with pytest.raises(InputError, match="must map columns to values"):
+            ask(rows, scope)
+
+
+@pytest.mark.parametrize("condition", [7, None, [], {}, "age"])
+def test_a_condition_of_a_damaged_file_is_refused(condition):
+    """The fuzzer's case 2412 of seed 7."""
+    with pytest.raises(InputError, match="must name a column"):
+        from_json(condition)

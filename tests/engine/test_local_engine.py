@@ -124,3 +124,10 @@ def test_other_sizes_are_refused(text: str) -> None:
 def test_an_unknown_engine_is_refused() -> None:
     with pytest.raises(InputError, match="spark"):
         open_engine("spark")
+
+
+@pytest.mark.parametrize("name", ["local:3", "cuda:0", "ray:", "ray://", "ray:host", "ray:host:port", "ray:h:1 x", ""])
+def test_an_engine_with_an_address_that_is_none_is_refused(name: str) -> None:
+    """It was taken, and told only once rows were sent there; of methods that send none, never."""
+    with pytest.raises(InputError, match=r"unknown engine|no address of Ray"):
+        open_engine(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -93,6 +93,21 @@ class Declares(ReadsErrors):
         return frozenset({"label", "prediction"})
 
 
+class LooksUp(Toy):
+    """Has the outcomes from elsewhere, by the ids of rows."""
+
+    name = "looks-up"
+    wrong: ClassVar[frozenset[Any]] = frozenset()
+
+    def wanted(self, evaluation: Evaluation, first: Array) -> Any:
+        return np.isin(evaluation.row_ids, list(self.wrong))
+
+
+def looking_up(rows: Evaluation) -> type[Toy]:
+    errors = frozenset(rows.row_ids[rows.errors].tolist())
+    return type("LooksUpThese", (LooksUp,), {"wrong": errors, "__module__": __name__})
+
+
 LIARS = (ReadsErrors, ReadsLosses, ReadsLabels, Fails)
 
 
@@ -103,6 +118,15 @@ def test_a_liar_is_caught(liar: type[Toy]) -> None:
         slicer = liar().fit(rows.rows(np.arange(N) % 2 == 0))
         found = undeclared_slices(slicer, rows, np.arange(N) % 2 == 1)
         assert found == ([0, 1] if liar is Fails else [0])  # the honest slice beside it stays
+
+
+def test_who_looks_outcomes_up_by_ids_is_caught() -> None:
+    rows = world("random", N, seed=5)
+    slicer = looking_up(rows)().fit(rows.rows(np.arange(N) % 2 == 0))
+    assert undeclared_slices(slicer, rows, np.arange(N) % 2 == 1) == [0]
+    audit = errata.audit(rows, methods=[slicer])
+    assert audit.confirmed == ()
+    assert any("looks rows up by their ids" in note for note in audit.settings["notes"])
 
 
 @pytest.mark.parametrize("honest", [Toy, Random, Declares], ids=lambda cls: cls.name)

@@ -13,6 +13,10 @@ import numpy as np
 from .blocks import Array
 
 NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+LAST_OF_ASCII = 127
+ASCII_SHIFT = ord("a") - ord("A")
+SMALLEST_PLAIN = 1e-12  # numbers of single precision whose nine digits are a whole number by an exact power of ten
+LARGEST_PLAIN = 1e15
 LARGEST_WHOLE = 2**53  # larger whole numbers are not all distinct as floats
 
 
@@ -47,8 +51,7 @@ class TypedColumn:
         """(n,) the values that are compared: text in lower case."""
         if self.kind == "number":
             return self.values
-        lower: Array = np.char.lower(self.values)
-        return lower
+        return lower_case(self.values)
 
     def distinct(self, rows: Array | None = None) -> list[Any]:
         """Distinct values in order, ignoring case; of some rows ((n,) bool) or of all."""
@@ -80,16 +83,51 @@ def type_column(name: str, array: Array, look_for_numbers: bool = True) -> Typed
     """A column as numbers where it can be, else as text; text that is all numbers is numbers unless told otherwise."""
     kind = array.dtype.kind
     if kind == "f":
-        if array.dtype.itemsize < 8:
-            # The number as it is printed, not its value in double precision: 0.1 in single is 0.100000001.
-            array = array.astype(str)
-        return TypedColumn(name, "number", array.astype(np.float64))
+        return TypedColumn(name, "number", as_printed(array))
     if kind in "iu" and (array.size == 0 or np.abs(array.astype(np.float64)).max() < LARGEST_WHOLE):
         return TypedColumn(name, "number", array.astype(np.float64))
     text = np.char.strip(as_text(array))
     if look_for_numbers and (numbers := _as_numbers(text)) is not None:
         return TypedColumn(name, "number", numbers)
     return TypedColumn(name, "text", text)
+
+
+def as_printed(array: Array) -> Array:
+    """(n,) float64: numbers as they are printed, not their values in double precision: 0.1 in single is 0.100000001.
+
+    The shortest decimal that is read back as the number has at most nine digits in single precision. A whole number of
+    so many digits, and a power of ten up to 22, are exact in double precision, so that their quotient is that decimal.
+    """
+    if array.dtype.itemsize == 8:
+        return array
+    if array.dtype != np.float32:
+        return array.astype(str).astype(np.float64)
+    exact: Array = array.astype(np.float64)
+    size = np.abs(exact)
+    plain = (size > SMALLEST_PLAIN) & (size < LARGEST_PLAIN)
+    printed = exact.copy()
+    unread = np.flatnonzero(plain)
+    for digits in range(6, 10):  # six digits are always read back as they were written
+        values = exact[unread]
+        places = digits - 1 - np.floor(np.log10(size[unread]))
+        up = 10.0 ** np.maximum(places, 0)
+        down = 10.0 ** np.maximum(-places, 0)
+        decimals = np.rint(values * up / down) / up * down
+        printed[unread] = decimals
+        unread = unread[decimals.astype(np.float32) != array[unread]]
+    others = np.flatnonzero(~plain & np.isfinite(exact) & (exact != 0))
+    printed[others] = array[others].astype(str).astype(np.float64)
+    return printed
+
+
+def lower_case(text: Array) -> Array:
+    """(n,) text in lower case: letters of ASCII as numbers, all at once, which takes a tenth of the time."""
+    letters = np.ascontiguousarray(text).view(np.uint32)
+    if not len(letters) or letters.max() > LAST_OF_ASCII:
+        lower: Array = np.char.lower(text)
+        return lower
+    capital = (letters >= ord("A")) & (letters <= ord("Z"))
+    return (letters + ASCII_SHIFT * capital).astype(np.uint32).view(text.dtype)
 
 
 def as_text(array: Array) -> Array:

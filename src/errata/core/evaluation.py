@@ -435,6 +435,7 @@ def _checked_outcome(ev: Evaluation, n: int, class_names: tuple[str, ...] | None
         probs = validate.probabilities(ev.probs, n, independent=multilabel)
     if multilabel and labels is not None:
         labels = _checked_multilabel(labels, probs, predictions)
+    validate.check_one_prediction(labels, predictions)
     if probs is not None and not multilabel:
         labels = _class_indices("labels", labels, probs)
         predictions = _class_indices("predictions", predictions, probs)

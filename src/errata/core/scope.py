@@ -37,7 +37,7 @@ def rows_in_scope(evaluation: Evaluation, scope: Mapping[str, Any] | None) -> Ar
         (n,) bool.
     """
     mask = np.ones(len(evaluation), dtype=bool)
-    for key, value in (scope or {}).items():
+    for key, value in check_scope(scope).items():
         column = _column(evaluation, key)
         if column is None:
             raise InputError(f"a slice is limited to {key} {value!r}, which this evaluation does not have; add it")
@@ -50,7 +50,16 @@ def rows_in_scope(evaluation: Evaluation, scope: Mapping[str, Any] | None) -> Ar
 
 def can_place(evaluation: Evaluation, scope: Mapping[str, Any] | None) -> bool:
     """Whether these rows have what a scope reads. Parameters as of `rows_in_scope`."""
-    return all(_column(evaluation, key) is not None for key in scope or {})
+    return all(_column(evaluation, key) is not None for key in check_scope(scope))
+
+
+def check_scope(scope: Any) -> Mapping[str, Any]:
+    """The scope; an InputError where it comes from a file that somebody changed."""
+    if not scope:
+        return {}
+    if not isinstance(scope, Mapping):
+        raise InputError(f"the scope of a slice must map columns to values; got {scope!r}; write its audit again")
+    return scope
 
 
 def _column(evaluation: Evaluation, key: str) -> Array | None:

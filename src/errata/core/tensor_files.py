@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .blocks import Array, Matrix, blocks
+from .json_text import parse_json
 
 _NAMES = {
     "float64": "F64",
@@ -67,7 +68,7 @@ def read(path: Path, *, mapped: bool = False) -> dict[str, Array]:
         length = int.from_bytes(file.read(8), "little")
         if length > path.stat().st_size:  # reading so much would take the memory, or overflow
             raise ValueError(f"its header would have {length:,} bytes, more than the file")
-        header = json.loads(file.read(length))
+        header = parse_json(file.read(length))
     if not isinstance(header, dict):
         raise ValueError(f"its header is not a table of arrays, but {type(header).__name__}")
     header.pop("__metadata__", None)

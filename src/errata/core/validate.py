@@ -69,6 +69,15 @@ def _check_unicode(name: str, array: Array) -> None:
         raise InputError(f"`{name}` has text that is no Unicode (a lone surrogate), first at row {row}; repair it")
 
 
+def check_one_prediction(labels: Array | None, predictions: Array | None) -> None:
+    """An InputError where rows have one label and several predictions."""
+    if labels is not None and labels.ndim == 1 and predictions is not None and predictions.ndim == 2:
+        raise InputError(
+            f"`predictions` must have one column where `labels` has one; got shape {predictions.shape}; probabilities "
+            "of classes are `probs`"
+        )
+
+
 def check_length(name: str, array: Matrix, n: int) -> None:
     """One row an example."""
     if len(array) != n:

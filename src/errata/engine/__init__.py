@@ -6,8 +6,10 @@ One interface, three engines: this process, one GPU, a Ray cluster. A method say
 
 from __future__ import annotations
 
+import re
 from weakref import WeakValueDictionary
 
+from ..core import InputError
 from ..core.errors import unknown
 from ..core.scratch import DEFAULT_MEMORY
 from .cluster import Cluster
@@ -31,6 +33,7 @@ __all__ = [
 ]
 
 ENGINES = ("local", "cuda", "ray")
+RAY = r"ray(:auto|:(//)?(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5})?"
 
 # Those that somebody uses: two of them would wait for each other's cores.
 clusters: WeakValueDictionary[tuple[str, int], Cluster] = WeakValueDictionary()
@@ -50,15 +53,16 @@ def open_engine(engine: str | Engine = "local", memory: int | str | None = None)
     if not isinstance(engine, str):
         return engine
     bytes_ = read_memory(memory)
-    name = engine.partition(":")[0]
-    if name == "local":
+    if engine == "local":
         return Local(bytes_)
-    if name == "cuda":
+    if engine == "cuda":
         from .cuda import Cuda
 
         return Cuda(bytes_)
-    if name == "ray":
+    if re.fullmatch(RAY, engine):
         return clusters.setdefault((engine, bytes_), Cluster(_address(engine), bytes_))
+    if engine.startswith("ray:"):
+        raise InputError(f"`{engine}` is no address of Ray; write ray:auto, ray:HOST:PORT or ray://HOST:PORT")
     raise unknown("engine", engine, ENGINES)
 
 

@@ -404,8 +404,8 @@ def _checked_value(column: AnyColumn, op: str, value: str, quoted: bool) -> floa
             raise InputError(f"Column “{column.name}” holds numbers; “contains” looks in text.")
         if number is None:
             raise InputError(f"Column “{column.name}” holds numbers; “{value}” is not one.")
-        if op in ("=", "!=", "in") and number not in (known := column.distinct()):
-            raise _never_occurs(column, value, nearest_number(number, known))
+        if op in ("=", "!=", "in") and not column.matches("=", [number]).any():
+            raise _never_occurs(column, value, nearest_number(number, column.distinct()))
         return number
     if op in ("<", "<=", ">", ">=") and number is not None and not quoted:
         raise InputError(f"Column “{column.name}” holds text; “{value}” is a number. Quote it to compare it as text.")

@@ -142,8 +142,10 @@ def parse(text: str, evaluation: Evaluation) -> ParsedHypothesis:
     return ParsedHypothesis(text, WordQuery(words))
 
 
-def read_hypothesis(hypothesis: str | Array, evaluation: Evaluation) -> ParsedHypothesis:
+def read_hypothesis(hypothesis: str | Array | ParsedHypothesis, evaluation: Evaluation) -> ParsedHypothesis:
     """A text, parsed; or rows, checked."""
+    if isinstance(hypothesis, ParsedHypothesis):
+        return hypothesis
     if isinstance(hypothesis, str):
         return parse(hypothesis, evaluation)
     inside = np.asarray(hypothesis)

@@ -184,7 +184,12 @@ class HypothesisResult:
 
 
 def run_test(
-    audit: Audit, hypothesis: str | Array, *, hypotheses: int = 1, search: Search | None = None, task: str = ""
+    audit: Audit,
+    hypothesis: str | Array | ParsedHypothesis,
+    *,
+    hypotheses: int = 1,
+    search: Search | None = None,
+    task: str = "",
 ) -> HypothesisResult:
     """Test whether the rows that match a hypothesis are worse than the others, on held-out rows.
 
@@ -193,8 +198,8 @@ def run_test(
     audit : Audit
         Its held-out rows decide, at its margin and level.
     hypothesis : str or array
-        A condition on columns, or words; or (n,) bool, the rows themselves. How those were chosen is not known here:
-        rows that were chosen by looking at held-out errors confirm themselves.
+        A condition on columns, or words, parsed or not; or (n,) bool, the rows themselves. How those were chosen is
+        not known here: rows that were chosen by looking at held-out errors confirm themselves.
     hypotheses : int
         How many were tested so far, with this one: the level is divided by it.
     search : callable, optional

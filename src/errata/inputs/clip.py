@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from ..core import Array, InputError, Progress, require
 from ..core.blocks import unit
+from ..core.json_text import parse_json
 from .media import Images
 from .progress import report_batches, terminal_progress
 
@@ -121,7 +121,7 @@ def _features(output: Any) -> Any:
 def _check_folder(folder: Path) -> None:
     config = folder / "config.json"
     try:
-        kind = json.loads(config.read_text(encoding="utf-8")).get("model_type")
+        kind = parse_json(config.read_text(encoding="utf-8")).get("model_type")
     except (OSError, ValueError, AttributeError) as error:
         raise InputError(
             f"`{folder}` is not the folder of a CLIP: it has no readable config.json ({error}); "

@@ -26,17 +26,19 @@ def read_csv(path: Path, reading: Reading) -> Evaluation:
     parse = pa.csv.ParseOptions(newlines_in_values=True)
     try:
         table = pa.csv.read_csv(path, parse_options=parse, convert_options=convert)
+        names = table.column_names
+    except UnicodeDecodeError as error:
+        raise InputError(f"the first line of `{path}` is not in UTF-8 ({error.reason}); save it as UTF-8") from error
     except (pa.ArrowException, OSError) as error:
         raise damaged(path, error) from error
-    if any(name.strip().startswith(OF_EPOCHS) for name in table.column_names):
+    if any(name.strip().startswith(OF_EPOCHS) for name in names):
         raise InputError(
             f"{reading.where} has one row an epoch of a training, not one an example; run `yolo val save_json=True` "
             "and call errata.inputs.read_detections(predictions.json, LABELS)"
         )
     reading = checked_reading(table.schema, reading)
-    for i, name in enumerate(table.column_names):
-        table = table.set_column(i, name, _cells(name, table.column(name), reading))
-    return from_arrow(table, reading)
+    cells = [_cells(name, table.column(i), reading) for i, name in enumerate(names)]
+    return from_arrow(pa.Table.from_arrays(cells, names=names), reading)
 
 
 FORMAT = FileFormat("csv", (".csv",), read_csv)

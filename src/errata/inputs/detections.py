@@ -7,7 +7,6 @@ overlaps it; a row of a detection where it overlaps no object of its class.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ..core import Array, Evaluation, InputError, Source
+from ..core.json_text import parse_json
 from .decoding import IMAGE_SUFFIXES, open_image
 from .features import encode_columns
 from .files import damaged
@@ -282,7 +282,7 @@ def _corners(box: Sequence[float], size: tuple[float, float]) -> tuple[float, fl
 
 def _load(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise InputError(f"the file `{path}` does not exist; check the path") from error
     except (ValueError, OSError) as error:

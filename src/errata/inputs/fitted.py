@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ..core import InputError, State
+from ..core.json_text import parse_json
 
 
 def save_state(state: State, path: str | Path) -> Path:
@@ -26,7 +27,7 @@ def load_state(path: str | Path, kind: str, cure: str) -> State:
 
     try:
         with safe_open(str(path), framework="numpy") as file:
-            facts = json.loads((file.metadata() or {})["errata"])
+            facts = parse_json((file.metadata() or {})["errata"])
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dict
         return State(facts.pop("name"), facts, arrays)
     except (OSError, SafetensorError, KeyError, ValueError) as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import struct
 import zipfile
 from collections.abc import Iterable, Mapping
@@ -12,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..core import Evaluation, InputError
+from ..core.json_text import parse_json
 from .files import damaged
 from .llm_samples import Sample, from_samples
 from .names import Reading
@@ -31,8 +31,8 @@ def read_eval(path: Path, reading: Reading) -> Evaluation:
     try:
         with zipfile.ZipFile(path) as archive:
             names = [name for name in archive.namelist() if name.startswith("samples/") and name.endswith(".json")]
-            header = json.loads(read_member(path, archive, "header.json"))
-            samples = [json.loads(read_member(path, archive, name)) for name in sorted(names)]
+            header = parse_json(read_member(path, archive, "header.json"))
+            samples = [parse_json(read_member(path, archive, name)) for name in sorted(names)]
     except (zipfile.BadZipFile, pa.ArrowException, KeyError, ValueError, OSError) as error:
         raise damaged(path, error) from error
     return from_inspect({**header, "samples": samples}, reading)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..core import Evaluation, InputError
+from ..core.json_text import parse_json
 from .files import damaged
 from .formats import FileFormat
 from .inspect_log import from_inspect, is_inspect_log, read_eval
@@ -20,7 +20,7 @@ from .tables import from_arrow, is_records, to_arrow
 def read_json(path: Path, reading: Reading) -> Evaluation:
     """A log of Inspect, or a list with one object a row."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = parse_json(path.read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:
         raise damaged(path, error) from error
     if is_inspect_log(value):
@@ -53,7 +53,7 @@ def load_lines(path: Path) -> list[Mapping[str, Any]]:
             if not line.strip():
                 continue
             try:
-                row = json.loads(line.decode("utf-8"))
+                row = parse_json(line.decode("utf-8"))
             except ValueError as error:
                 raise InputError(f"line {number} of `{path}` is no JSON ({error}); write it again") from error
             if not isinstance(row, Mapping):

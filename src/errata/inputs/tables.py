@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -157,14 +158,15 @@ def checked_reading(schema: pa.Schema, reading: Reading) -> Reading:
 
 def check_names(names: Sequence[str], reading: Reading) -> None:
     """The columns asked for are there, and none is a known one misspelt."""
-    twice = next((name for name in names if list(names).count(name) > 1), None)
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
         raise InputError(f"{reading.where} has the column `{twice}` twice; rename one of them")
     check_metadata(names, reading)
     known = {_stem(name): name for name in KNOWN}
+    given = set(names)
     for name in names:
         meant = known.get(_stem(name), name)
-        if meant not in names and name not in reading.metadata:
+        if meant not in given and name not in reading.metadata:
             raise InputError(
                 f"{reading.where} has a column `{name}`, which is read under the name `{meant}`; "
                 "rename it, or name it as metadata"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,8 @@ def read_vocabulary(path: str | Path) -> list[str]:
 
 
 def _lines(path: Path) -> list[str]:
+    if os.path.exists(path) and not os.path.isfile(path):  # a device may have no end; a long name is no error here
+        raise InputError(f"`{path}` is no file; give a text file in UTF-8, one text a line")
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -10,6 +10,7 @@ from typing import Any
 from ..core import State
 from ..core.errors import unknown
 from ..core.extensions import load_extensions
+from ..core.rules import check_rule
 from .absent import AbsentSlicer
 from .approximation import Approximation
 from .barlow.slicer import Barlow
@@ -127,10 +128,14 @@ def restore(state: State, others: Mapping[str, Any] | None = None) -> Any:
     beside = {Approximation.name: Approximation, "stand-in": Approximation, Within.name: Within}
     known = {**registry(), **(others or {}), **beside}
     if state.name not in known:
-        return AbsentSlicer(state)
-    if state.name == Within.name:
-        return Within.from_state(state, others)
-    return known[state.name].from_state(state)
+        slicer: Any = AbsentSlicer(state)
+    elif state.name == Within.name:
+        slicer = Within.from_state(state, others)
+    else:
+        slicer = known[state.name].from_state(state)
+    for rule in slicer.rules_:
+        check_rule(rule)
+    return slicer
 
 
 __all__ = [

@@ -2,11 +2,13 @@
 
 A method that reads the loss, or the label beside the prediction, has slices of errors by construction; `reads` says so,
 and an approximation is then confirmed in their place. What a method declares can be wrong. Nothing that it does not
-read can move it, so this finds no fault in one that is honest.
+read can move it, so this finds no fault in one that is honest. Ids move with the outcomes: what a method looks up by
+them, elsewhere than in the rows that it is given, may be the outcome too.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ FIELDS = {"label": ("labels",), "prediction": ("predictions", "probs"), "loss": 
 
 
 def undeclared_slices(slicer: Any, rows: Evaluation, held_out: Array) -> list[int]:
-    """The slices whose membership depends on outcomes that the method does not declare.
+    """The slices whose membership depends on ids, or on outcomes that the method does not declare.
 
     Parameters
     ----------
@@ -41,7 +43,7 @@ def undeclared_slices(slicer: Any, rows: Evaluation, held_out: Array) -> list[in
     hidden = {j: OUTCOMES - _declared(slicer, j) for j in fair}
     moved: dict[frozenset[str], Array] = {}
     for names in set(hidden.values()):
-        moved[names] = _moved(slicer, _with_others_outcomes(some, names, order), own)
+        moved[names] = _moved(slicer, _with_others_names_and_outcomes(some, names, order), own)
     found = [j for j in fair if moved[hidden[j]][j]]
     if found and _moved(slicer, some, own)[found].any():  # the same rows give another membership: it is random
         return []
@@ -66,8 +68,8 @@ def _declared(slicer: Any, j: int) -> frozenset[str]:
     return frozenset(rule.get("reads", slicer.reads)) | (OUTCOMES & frozenset(rule.get("scope") or {}))
 
 
-def _with_others_outcomes(rows: Evaluation, names: frozenset[str], order: Array) -> Evaluation:
-    """The rows with what `names` says of each taken from another one."""
+def _with_others_names_and_outcomes(rows: Evaluation, names: frozenset[str], order: Array) -> Evaluation:
+    """The rows with the id of each taken from another one, and what `names` says from a third."""
     changes = {}
     for field in ("labels", "predictions", "probs", "losses"):
         values = getattr(rows, field)
@@ -75,7 +77,8 @@ def _with_others_outcomes(rows: Evaluation, names: frozenset[str], order: Array)
             changes[field] = values
             if any(field in FIELDS[name] for name in names):
                 changes[field] = values[order]
-    return rows.with_outcomes(**changes)
+    # An id and an outcome of two other rows: together they would be of one row that a method may know.
+    return replace(rows.with_outcomes(**changes), ids=rows.row_ids[np.roll(order, 1)])
 
 
 def _moved(slicer: Any, rows: Evaluation, own: Array) -> Array:

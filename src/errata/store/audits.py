@@ -30,6 +30,7 @@ from ..core import (
 )
 from ..core import tensor_files as arrays
 from ..core.audit import SCHEMA, Mistake
+from ..core.rules import check_rule
 from ..core.scratch import empty_array
 from . import checksums, evaluations
 from .atomic import atomic_file, atomic_folder, check_output
@@ -191,7 +192,9 @@ def load(
     facts = read_facts(folder)
     try:
         checksums.check(folder)
-        return _load(folder, facts, restore, restore_explanation, read)
+        audit = _load(folder, facts, restore, restore_explanation, read)
+        _check_columns(audit)
+        return audit
     except ErrataError:
         raise
     except Exception as error:  # of bytes that nobody wrote as an audit, readers raise almost anything
@@ -226,6 +229,13 @@ def _load(
         self_test=_self_test(facts),
         null_run=_null_run(facts),
     )
+
+
+def _check_columns(audit: Audit) -> None:
+    """Every slice is one that its slicer has; one made by hand has no slicer."""
+    for slice_ in audit.slices:
+        if slice_.slicer and slice_.column >= len(audit.slicers[slice_.slicer].rules_):
+            raise ValueError(f"{slice_.id} is slice {slice_.column} of `{slice_.slicer}`, which has no such slice")
 
 
 def _weights(table: pq.ParquetFile, name: str) -> Array:
@@ -280,6 +290,7 @@ def _state(path: Path) -> State:
 
 
 def _slice(item: dict[str, Any], weights: Array, restore_explanation: RestoreExplanation) -> Slice:
+    check_rule(item["rule"])
     facts = _tuples(item)
     facts["weights"] = weights
     facts["explanations"] = tuple(restore_explanation(e) for e in item["explanations"])

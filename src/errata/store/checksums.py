@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core import InputError
+from ..core.json_text import parse_json
 
 FILE = "checksums.json"
 PARTS = ("audit.json", "memberships.parquet", "slicers/*", "evaluation/*")  # what an audit is read from
@@ -32,7 +33,7 @@ def check(folder: Path) -> None:
     text = _read(folder)
     if text is None:
         return
-    for name, expected in json.loads(text).items():
+    for name, expected in parse_json(text).items():
         try:
             found = _fact(folder / name)
         except FileNotFoundError as error:

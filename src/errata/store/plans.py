@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..core import InputError, Plan, Prompt
+from ..core.json_text import parse_json
 from ..core.plan import SCHEMA
 from .atomic import atomic_file, check_parquet_output
 from .evaluations import to_arrow
@@ -46,7 +47,7 @@ def load_plan(path: str | Path) -> Plan:
     path = Path(path)
     try:
         table = pq.read_table(path)
-        facts = json.loads((table.schema.metadata or {}).get(KEY, b"{}"))
+        facts = parse_json((table.schema.metadata or {}).get(KEY, b"{}"))
     except (OSError, ValueError, pa.ArrowException) as error:
         raise InputError(f"`{path}` cannot be read as a plan ({str(error).partition(chr(10))[0]})") from error
     if facts.get("schema") != SCHEMA:

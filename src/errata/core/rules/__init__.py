@@ -1,5 +1,5 @@
 """Rules over metadata columns: conditions and their conjunctions, and the search for those that tell bad rows."""
 
-from .conditions import Condition, from_json, match_all, read_rule, to_pandas, to_sql, to_text
+from .conditions import Condition, check_rule, from_json, match_all, read_rule, to_pandas, to_sql, to_text
 
-__all__ = ["Condition", "from_json", "match_all", "read_rule", "to_pandas", "to_sql", "to_text"]
+__all__ = ["Condition", "check_rule", "from_json", "match_all", "read_rule", "to_pandas", "to_sql", "to_text"]

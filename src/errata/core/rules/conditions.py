@@ -24,6 +24,7 @@ from ..blocks import Array
 from ..columns import as_text, format_value, present_values, type_column
 from ..errors import InputError
 from ..evaluation import Evaluation
+from ..scope import check_scope
 
 KIND = "conditions"  # of a slice's rule that is a conjunction
 PLAIN = re.compile(r"[^\W_][\w.-]*|_\w[\w.-]*|-?\d[\d.]*")  # words that need no quotes
@@ -203,10 +204,15 @@ class Condition:
 
 
 def from_json(value: Mapping[str, Any]) -> Condition:
-    """The condition that `Condition.to_json` wrote."""
+    """The condition that `Condition.to_json` wrote; an InputError where a damaged file has something else."""
+    if not isinstance(value, Mapping) or "column" not in value:
+        raise InputError(f"a condition of a rule must name a column; got {value!r}; write its audit again")
     values = value.get("values")
     if values is not None:
         values = tuple(values)
+    for compared in (value.get("low"), value.get("high"), *(values or ())):
+        if compared is not None and not isinstance(compared, str | int | float):
+            raise InputError(f"a condition of a rule compares with texts and numbers; got {compared!r}")
     return Condition(
         str(value["column"]),
         value.get("low"),
@@ -222,6 +228,14 @@ def read_rule(rule: Mapping[str, Any]) -> tuple[Condition, ...]:
     if rule.get("kind") != KIND:
         return ()
     return tuple(from_json(condition) for condition in rule["conditions"])
+
+
+def check_rule(rule: Any) -> None:
+    """An InputError where the rule of a slice, read from a file that may be damaged, is none that rows can meet."""
+    if not isinstance(rule, Mapping):
+        raise InputError(f"the rule of a slice must be a mapping; got {rule!r:.40}; run the audit again")
+    check_scope(rule.get("scope"))
+    read_rule(rule)
 
 
 def match_all(conditions: Sequence[Condition], evaluation: Evaluation) -> Array:

@@ -17,10 +17,10 @@ import numpy as np
 
 from ...core import Array, Evaluation, InputError, State
 from ...core.errors import unknown
-from ...core.leaves import PAIR, Leaves, count_leaves, group_mask
+from ...core.leaves import PAIR, GrownTree, InformativeFeature, Leaves, count_leaves, group_mask, leaf_paths
 from ..contract import BaseSlicer, check_columns
 from ..options import AT_LEAST_ONE, Interval
-from .tree import DecisionTree, grow, join, leaf_paths, neighbour_information, threshold_information
+from .tree import DecisionTree, best_splits, grow, join, neighbour_information, threshold_information
 
 ALL = "all"
 LABEL = "label"
@@ -29,6 +29,8 @@ READS = {LABEL: {"label"}, PREDICTION: {"prediction"}, PAIR: {"label", "predicti
 NEEDS = {LABEL: {"labels"}, PREDICTION: {"predictions"}, PAIR: {"labels", "predictions"}}
 MOST_GROUPS = 2_000  # of a metadata column: one with more is a measurement, not a grouping
 DEEPEST = 3  # of the paper: people hold few conditions in mind
+INFORMATIVE = 10  # features of a group that are recorded, as many as the paper's crowd was shown
+NO_FEATURE = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +125,9 @@ class Barlow(BaseSlicer):
         "rights_",
         "trees_",
         "leaves_",
+        "informative_",
+        "information_",
+        "best_cuts_",
     )
 
     groups_: tuple[Mapping[str, Any], ...]  # (g,)
@@ -134,6 +139,10 @@ class Barlow(BaseSlicer):
     rights_: Array  # (m,)
     trees_: Array  # (s,) tree of each slice
     leaves_: Array  # (s,) number of its leaf there
+    # What versions before 0.6 did not save: no group has a line.
+    informative_: Array = np.empty((0, INFORMATIVE), dtype=np.int64)  # (g, 10) most informative first; NO_FEATURE
+    information_: Array = np.empty((0, INFORMATIVE))  # (g, 10) of each
+    best_cuts_: Array = np.empty((0, INFORMATIVE))  # (g, 10) the cut of each that says most
 
     def __init__(
         self,
@@ -172,11 +181,14 @@ class Barlow(BaseSlicer):
         X = self.matrix(evaluation)
         self.groups_ = tuple(self._find_groups(evaluation, failed))
         self.width_ = np.array(X.shape[1])
+        self.informative_ = np.full((len(self.groups_), INFORMATIVE), NO_FEATURE)
+        self.information_ = np.zeros((len(self.groups_), INFORMATIVE))
+        self.best_cuts_ = np.zeros((len(self.groups_), INFORMATIVE))
         trees = []
         counts = []
         for g, group in enumerate(self.groups_):
             rows = np.flatnonzero(group_mask(evaluation, group))
-            tree = self._tree(np.asarray(X[rows]), failed[rows])
+            tree = self._tree(g, np.asarray(X[rows]), failed[rows])
             trees.append(tree)
             counts.append(count_leaves(tree.leaf_of(X, rows), failed[rows], len(tree.leaves)))
             self.report_progress(self.name, (g + 1) / len(self.groups_))
@@ -217,8 +229,8 @@ class Barlow(BaseSlicer):
         listed: list[Any] = values.tolist()
         return listed
 
-    def _tree(self, X: Array, failed: Array) -> DecisionTree:
-        """Of one group. Without failures, or with nothing else, it is a single leaf."""
+    def _tree(self, g: int, X: Array, failed: Array) -> DecisionTree:
+        """Of group g. Without failures, or with nothing else, it is a single leaf, and no feature is informative."""
         rare = self._rare
         if X.dtype.kind != "f":
             X = X.astype(np.float64)
@@ -229,9 +241,18 @@ class Barlow(BaseSlicer):
             information = threshold_information(X, failed, rare.min_rows)
         else:
             information = neighbour_information(X, failed, self.seed)
-        columns = np.argsort(-information, kind="stable")[: rare.features]
+        order = np.argsort(-information, kind="stable")
+        columns = order[: rare.features]
+        self._record_informative(g, X, failed, order[information[order] > 0][:INFORMATIVE], information)
         weight = (len(X) - failures) / failures if rare.balanced else 1.0
         return grow(X, failed, columns, self.depth, weight, rare.min_rows)
+
+    def _record_informative(self, g: int, X: Array, failed: Array, columns: Array, information: Array) -> None:
+        """The most informative features of group g, and where each is best cut."""
+        some = slice(0, len(columns))
+        self.informative_[g, some] = columns
+        self.information_[g, some] = information[columns]
+        self.best_cuts_[g, some] = best_splits(X[:, columns], failed, least=self._rare.min_rows)[1]
 
     def _choose(self, counts: list[Leaves]) -> None:
         """Valid leaves of all trees, by importance. Coverage is of all failures here, so that groups compare."""
@@ -265,6 +286,22 @@ class Barlow(BaseSlicer):
     def _tree_of(self, g: int) -> DecisionTree:
         nodes = slice(int(self.starts_[g]), int(self.starts_[g + 1]))
         return DecisionTree(self.features_[nodes], self.cuts_[nodes], self.lefts_[nodes], self.rights_[nodes])
+
+    def grown_trees(self) -> tuple[GrownTree, ...]:
+        """(g,) the tree of every group, with a slice or without, and the features that say most about its failures."""
+        return tuple(
+            GrownTree(group, self._tree_of(g).nodes(), self._informative(g)) for g, group in enumerate(self.groups_)
+        )
+
+    def _informative(self, g: int) -> tuple[InformativeFeature, ...] | None:
+        if g >= len(self.informative_):
+            return None
+        lines = zip(self.informative_[g], self.information_[g], self.best_cuts_[g], strict=True)
+        return tuple(
+            InformativeFeature(int(feature), float(information), float(cut))
+            for feature, information, cut in lines
+            if feature != NO_FEATURE
+        )
 
     # --- new rows --------------------------------------------------------------------------------------------
 

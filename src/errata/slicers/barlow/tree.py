@@ -5,7 +5,7 @@ Mutual information is in nats. A split sends `x <= cut` to the left.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from scipy.special import xlogy
 
 from ...core import Array
 from ...core.blocks import block_rows
-from ...core.leaves import leaf_numbers
+from ...core.leaves import leaf_numbers, leaf_paths
 
 CELLS = 1 << 17  # values sorted at a time: what is computed of them stays near the core, and small for many rows
 NEIGHBOURS = 3  # of the published estimate
@@ -152,27 +152,6 @@ class DecisionTree:
             else:
                 nodes.append({"feature": int(feature), "cut": float(cut), "left": int(left), "right": int(right)})
         return nodes
-
-
-def leaf_paths(nodes: Sequence[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Conditions from the root to each leaf, derived from `DecisionTree.nodes`.
-
-    Of several conditions on one side of a feature, the tightest.
-    """
-    paths: list[list[dict[str, Any]]] = [[] for node in nodes if "leaf" in node]
-
-    def descend(at: int, above: Mapping[tuple[int, str], dict[str, Any]]) -> None:
-        node = nodes[at]
-        if "leaf" in node:
-            paths[node["leaf"]] = list(above.values())
-            return
-        for side, op in (("left", "<="), ("right", ">")):
-            condition = {"feature": node["feature"], "op": op, "value": node["cut"]}
-            # A cut below another on the same side of a feature is tighter, and takes its place.
-            descend(node[side], {**above, (node["feature"], op): condition})
-
-    descend(0, {})
-    return paths
 
 
 def grow(X: Array, failed: Array, columns: Array, depth: int, weight: float = 1.0, least: int = 1) -> DecisionTree:

@@ -169,14 +169,15 @@ class Rules(BaseSlicer):
     def reads(self) -> frozenset[str]:
         """What the scopes read; each rule says it for its own slice."""
         fitted = getattr(self, "rules_", ())
-        return frozenset(read for rule in fitted for read in rule["reads"])
+        return frozenset(read for rule in fitted for read in rule.get("reads", ()))
 
     def membership(self, evaluation: Evaluation) -> Array:
         """(n, s) 1 for the rows that meet a rule within its scope."""
         weights = np.zeros((len(evaluation), len(self.rules_)))
         for j, rule in enumerate(self.rules_):
-            if can_place(evaluation, rule["scope"]):
-                weights[:, j] = match_all(read_rule(rule), evaluation) & rows_in_scope(evaluation, rule["scope"])
+            scope = rule.get("scope")
+            if can_place(evaluation, scope):
+                weights[:, j] = match_all(read_rule(rule), evaluation) & rows_in_scope(evaluation, scope)
         return weights
 
 
