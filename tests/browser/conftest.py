@@ -17,6 +17,7 @@ from errata.people.records import Records
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page is opened")
 
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+NAMED = """try { if (!localStorage.getItem("errata-person")) localStorage.setItem("errata-person", "%s"); } catch { }"""
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -59,14 +60,18 @@ class Watch:
 def open_page(browser: Any, serve: Any) -> Iterator[Callable[..., Any]]:
     """Opens a page in a context of its own (another person, another machine); none may go wrong.
 
+    person: whose name the browser remembers; "" where nobody has typed one yet.
+
     It asks for `serve` so that pages close before their server does: pictures may still be on their way.
     """
     watch, contexts = Watch(), []
 
-    def open_one(address: str, *, in_context: Any = None, **options: Any) -> Any:
+    def open_one(address: str, *, in_context: Any = None, person: str = "Grace", **options: Any) -> Any:
         context = in_context or browser.new_context(**{"viewport": {"width": 1440, "height": 900}, **options})
         if in_context is None:
             contexts.append(context)
+        if person:
+            context.add_init_script(NAMED % person)
         page = watch.page(context.new_page())
         page.watch = watch
         page.goto(address)

@@ -80,6 +80,74 @@ def test_a_click_on_the_whisker_opens_the_slice(open_page: Open, home: str) -> N
     page.wait_for_url("**/slice/s1")
 
 
+def test_nothing_is_saved_before_there_is_a_name(open_page: Open, home: str) -> None:
+    """An answer, a decision: the field of the name says what it is for, and the next try is saved under it."""
+    page = open_page(home + "/annotate/s1", person="")
+    expect(page.locator(".who")).to_have_text("Write your name first.")
+    page.keyboard.press("1")
+    expect(page.get_by_role("alert").filter(has_text="Write your name first")).to_be_visible()
+    expect(page.locator(".saved")).to_have_text("Nothing saved yet.")
+    assert page.evaluate("document.activeElement.id") == "person"
+    page.keyboard.type("Ada")
+    page.keyboard.press("Enter")
+    expect(page.locator(".who")).to_have_text("as Ada")
+    page.keyboard.press("1")
+    expect(page.locator(".saved")).to_contain_text("Saved: ")
+    other = open_page(home + "/slice/s2", person="")
+    other.keyboard.press("a")
+    expect(other.locator(".decide .what")).to_have_text("Not saved: it needs your name.")
+
+
+# Every answer of the server is late by a second.
+LATE = """const ask = window.fetch; window.fetch = async (...given) => {
+  const answer = await ask(...given); await new Promise((done) => setTimeout(done, 1000)); return answer; }; 0"""
+
+
+def decide_at_once(page: Any) -> None:
+    """A note, a name and two keys, none of which waits for an answer of the server."""
+    page.keyboard.press("o")
+    page.keyboard.type("dark")
+    page.keyboard.press("Enter")
+    page.keyboard.press("e")
+    page.keyboard.type("Rooms at night")
+    page.keyboard.press("Enter")
+    page.keyboard.press("r")
+    page.keyboard.press("a")
+
+
+def test_decisions_faster_than_the_server_are_saved_in_their_order(open_page: Open, home: str) -> None:
+    """The second one was refused as "changed in another tab", by the person's own first one."""
+    page = open_page(home + "/slice/s4")
+    page.evaluate(LATE)
+    decide_at_once(page)
+    expect(page.locator(".decide .what")).to_contain_text("Accepted by Grace")
+    expect(page.locator("h1")).to_have_text("Rooms at night")
+    expect(page.locator(".decide .what")).to_contain_text("“dark”")
+
+
+def test_after_a_refusal_nothing_is_saved_that_was_decided_before_it_was_read(open_page: Open, home: str) -> None:
+    page = open_page(home + "/slice/s5")
+    other = open_page(home + "/slice/s5", person="Ada")
+    other.keyboard.press("r")
+    expect(other.locator(".decide .what")).to_contain_text("Rejected by Ada")
+    page.watch.expected.append("409")
+    page.evaluate(LATE)
+    decide_at_once(page)
+    expect(page.locator(".decide .what")).to_contain_text("Changed in another tab by Ada: rejected.")
+    expect(page.locator(".decide .what")).to_contain_text("What you decided after it was not saved either.")
+    page.reload()
+    expect(page.locator(".decide .what")).to_contain_text("Rejected by Ada")
+
+
+def test_what_is_on_its_way_arrives_although_the_person_goes_on(open_page: Open, home: str) -> None:
+    page = open_page(home + "/slice/s6")
+    page.keyboard.press("a")
+    page.keyboard.press("[")
+    page.wait_for_url("**/slice/s5")
+    page.goto(home + "/slice/s6")
+    expect(page.locator(".decide .what")).to_contain_text("Accepted by Grace")
+
+
 @pytest.mark.parametrize("address", ["", "#slice/s3"])
 def test_a_saved_page_does_not_jump_while_it_loads(open_page: Open, report: str, browser: Any, address: str) -> None:
     context = browser.new_context(viewport={"width": 1440, "height": 900})
@@ -89,6 +157,35 @@ def test_a_saved_page_does_not_jump_while_it_loads(open_page: Open, report: str,
     assert page.evaluate("window.shifted ?? 0") < 0.02
     assert page.locator(".view:visible").count() == 1
     context.close()
+
+
+PATHS = ("/", "/slice/s1", "/rows", "/rows?slice=s1", "/annotate", "/annotate/s1", "/hypothesis", "/curate", "/log")
+
+
+@pytest.mark.parametrize("width", [390, 1024, 1440])
+def test_no_page_of_a_server_jumps_while_it_loads(browser: Any, open_page: Open, home: str, width: int) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 800})
+    context.add_init_script(SHIFT)
+    for path in PATHS:
+        page = open_page(home + path, in_context=context)
+        page.wait_for_load_state("networkidle")
+        page.wait_for_timeout(150)
+        assert page.evaluate("window.shifted ?? 0") < 0.02, path
+        page.close()
+    context.close()
+
+
+@pytest.mark.parametrize("width", [390, 1024])
+def test_the_words_are_one_key_or_one_tap_away(open_page: Open, home: str, report: str, width: int) -> None:
+    for address in (*(home + path for path in PATHS), report):
+        page = open_page(address, viewport={"width": width, "height": 800})
+        page.wait_for_load_state("networkidle")
+        assert page.locator(".tools [data-glossary]").bounding_box()["height"] <= 48, "its key is on a line of its own"
+        page.locator(".tools [data-glossary]").click()
+        expect(page.locator("#glossary")).to_contain_text("Held-out rows".lower())
+        page.keyboard.press("Escape")
+        page.keyboard.press("g")
+        expect(page.locator("#glossary")).to_be_visible()
 
 
 def test_a_condition_on_the_outcome_is_answered_in_a_sentence(open_page: Open, home: str, report: str) -> None:

@@ -1,15 +1,27 @@
 // What a person decides of a slice: accept, reject, merge, rename, note; rows in or out; a loop saved as a slice.
 // Shown as saved only after the server has answered.
 async function post(address, body) {
-  const answer = await fetch(address, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+  // `keepalive`: what is on its way arrives although the person has gone on to the next slice.
+  const answer = await fetch(address, { method: "POST", keepalive: true, headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
   const result = await answer.json().catch(() => ({ detail: answer.statusText }));
   if (!answer.ok) throw Object.assign(new Error(typeof result.detail === "string" ? result.detail : answer.statusText), { result, status: answer.status });
   return result;
 }
 
+// A person is faster than a server: what they do is sent in their order, one after the other's answer.
+const queue = { last: Promise.resolve(), length: 0 };
+
+function sendInTurn(send) {
+  queue.length += 1;
+  queue.last = queue.last.then(send).finally(() => { queue.length -= 1; });
+}
+
+addEventListener("beforeunload", (event) => { if (queue.length > 1) event.preventDefault(); });
+
 class Bar {
   constructor(element) {
     this.element = element;
+    this.failures = 0;
     this.id = element.dataset.decide;
     this.version = Number(element.dataset.version);
     this.form = element.querySelector("form");
@@ -24,7 +36,7 @@ class Bar {
   act(what) {
     if (what === "cancel") return this.close();
     if (what === "rows") return this.toggleMoving();
-    if (what === "accepted" || what === "rejected") return this.save({ decision: this.now.decision === what ? "undecided" : what, into: null });
+    if (what === "accepted" || what === "rejected") return this.save(() => ({ decision: this.now.decision === what ? "undecided" : what, into: null }));
     this.open(what);
   }
 
@@ -88,15 +100,26 @@ class Bar {
     if (this.action === "merge" && this.shownInto !== into) { this.showOverlap(into); return; }
     const text = this.form.elements.text.value.trim();
     const change = { rename: { name: text || null }, note: { note: text }, merge: { decision: "merged", into } }[this.action];
-    this.close(); this.save(change);
+    this.close(); this.save(() => change);
   }
 
-  async save(change) {
+  // After a refusal, what was decided before it was known is dropped: it would replace what nobody has read.
+  save(makeChange) {
+    if (lacksName()) { this.what.textContent = "Not saved: it needs your name."; return; }
+    const failures = this.failures;
+    const person = personName();
+    sendInTurn(() => {
+      if (failures === this.failures) return this.send({ person, ...makeChange() });
+      this.what.textContent += " What you decided after it was not saved either.";
+    });
+  }
+
+  async send({ person, ...change }) {
     const next = { ...this.now, ...change };
     if (next.decision !== "merged") next.into = null;
     this.what.textContent = "Saving …";
     try {
-      const standing = await post("/api/decisions", { given: { slice: this.id, person: personName(), ...next }, seen: this.version });
+      const standing = await post("/api/decisions", { given: { slice: this.id, person, ...next }, seen: this.version });
       this.version = standing.version; this.now = next; this.show(standing);
     } catch (error) { this.fail(error); }
   }
@@ -113,6 +136,7 @@ class Bar {
   }
 
   fail(error) {
+    this.failures += 1;
     if (error.status !== 409) { this.what.textContent = `Not saved: ${error.message}`; return; }
     const theirs = error.result.theirs;
     const mine = error.result.mine;
@@ -125,21 +149,28 @@ class Bar {
 
 for (const element of document.querySelectorAll("[data-decide]")) element.errataBar = new Bar(element);
 
-document.addEventListener("errata-moved", async (event) => {
-  if (!document.querySelector("[data-decide]")) return;
-  const { slice, row, inside } = event.detail;
+document.addEventListener("errata-move", (event) => { if (document.querySelector("[data-decide]") && lacksName()) event.preventDefault(); });
+
+async function saveMove({ slice, row, inside }, person) {
   const sentence = document.querySelector(`[data-moved="${CSS.escape(slice)}"]`);
   try {
-    await post("/api/edits", { slice, item: row, inside, person: personName() });
+    await post("/api/edits", { slice, item: row, inside, person });
   } catch (error) {
     sentence.hidden = false;
     sentence.textContent = `Not saved: ${error.message}`;
   }
+}
+
+document.addEventListener("errata-moved", (event) => {
+  if (!document.querySelector("[data-decide]")) return;
+  const person = personName();
+  sendInTurn(() => saveMove(event.detail, person));
 });
 
 document.addEventListener("errata-save-loop", async (event) => {
   const sentence = event.target.querySelector(".hand");
   const { loop } = event.detail;
+  if (lacksName()) return;
   try {
     const drawing = await post("/api/drawn", { loop, name: `Loop of ${new Date().toLocaleString("en-GB")}`, person: personName() });
     const link = document.createElement("a");
