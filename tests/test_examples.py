@@ -36,7 +36,7 @@ def run_example(path: Path) -> str:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example(path: Path) -> None:
     words = run_example(path).split()
-    shares = [int(word.rstrip("%;")) for word in words if word.rstrip(";").endswith("%")]
+    shares = [float(word.rstrip("%;")) for word in words if word.rstrip(";").endswith("%")]
     assert shares
     assert shares[0] >= 80
 

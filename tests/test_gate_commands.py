@@ -163,3 +163,28 @@ def test_a_ready_workflow_runs_as_it_stands(path: Path, place: Path, tmp_path: P
 
 def test_there_are_ready_workflows() -> None:
     assert [path.name for path in WORKFLOWS] == ["github-actions.yml", "gitlab-ci.yml"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("audit hard.npz -o new --junit hard.npz", "is read by this command"),
+        ("audit hard.npz -o new --summary ./hard/../hard.npz", "is read by this command"),
+        ("audit hard.npz -o new --junit new", "is the output already"),
+        ("audit hard.npz -o new --junit x --summary ./x", "both write"),
+        ("audit hard.npz -o new --vocabulary words.txt --summary words.txt", "is read by this command"),
+        ("apply hard hard-new.npz -o new.parquet --junit hard/audit.json", "is read by this command"),
+        ("apply hard hard-new.npz -o new.parquet --summary hard/report.html", "is read by this command"),
+        ("apply hard hard-new.npz -o new.parquet --junit new.parquet", "is the output already"),
+        ("recheck hard hard-new.npz even-new.npz --junit even-new.npz", "is read by this command"),
+        ("compare hard even.npz --no-search --junit even.npz", "is read by this command"),
+        ("compare hard even.npz --no-search --junit hard/memberships.parquet", "is read by this command"),
+    ],
+)
+def test_a_report_of_a_gate_destroys_nothing(place: Path, words: str, sentence: str) -> None:
+    """A build's report replaces that of the build before, and would have replaced the rows that were audited."""
+    (place / "words.txt").write_text("night\n")
+    before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    code, _, err = run(*shlex.split(words), folder=place)
+    assert (code, err.count("\n"), sentence in err) == (2, 1, True), err
+    assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before

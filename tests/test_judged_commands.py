@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -131,3 +132,24 @@ def test_a_comparison_starts_from_them_too_and_takes_a_folder_by_another_name(fo
     done = run("compare", "train.npz", "after.npz", "--slices", "audit", folder=folder)
     assert done.code == 2
     assert "--slices-of" in done.err
+
+
+def test_rules_find_their_columns_in_a_table_whatever_the_command(folder: Path) -> None:
+    """A table has plain columns, and the audit was told with `--metadata` which of them it may read."""
+    for name in ("train", "after"):
+        with np.load(folder / f"{name}.npz") as rows:
+            table = {key.removeprefix("metadata:"): rows[key] for key in rows if key != "embedding"}
+            pq.write_table(pa.table({**table, "embedding": list(rows["embedding"])}), folder / f"{name}.parquet")
+    first, _ = ids_of(folder)
+    files = ["train.parquet", "after.parquet"]
+    done = run("plan", "weights", "audit", files[0], "-o", "plain.parquet", folder=folder)
+    assert (done.code, f"lie in {first} and" in done.out) == (0, True), done.err
+    moved = f"People moved rows of {first}: that counts among the audited rows; others are placed by rule."
+    assert moved in done.out
+    done = run("recheck", "audit", *files, "--json", folder=folder)
+    assert done.code == 0, done.err
+    assert moved in done.err
+    assert json.loads(done.out)["changes"][-1]["name"] == "Kind A"
+    done = run("compare", *files, "--slices-of", "audit", "--no-search", "--json", folder=folder)
+    assert done.code == 0, done.err
+    assert [change["id"] for change in json.loads(done.out)["changes"]] == ["overall", first]

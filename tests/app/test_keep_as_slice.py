@@ -16,9 +16,11 @@ import errata
 from errata.app.access import Access
 from errata.cli.serve import AuditSite
 from support.asking import PAGE, opened, sentence
+from support.command import run
 from support.small_audits import image_evaluation, quick_audit
 
 TEXT = "light = night and size > 3"
+DECISION = {"slice": "s1", "decision": "accepted", "person": "Ada"}
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +67,29 @@ def test_what_holds_can_be_kept_and_is_a_slice_everywhere(ask: Any, folder: Path
     assert ask("POST", "/api/decisions", json={"given": decision, "seen": 0}).status_code == 200
     assert guess(ask, TEXT)["kept"] == kept["id"]
     assert len(errata.load(folder)) == len(audit) + 1
+
+
+def test_a_slice_that_another_command_keeps_is_on_the_pages_at_once(ask: Any, folder: Path) -> None:
+    assert ask("GET", "/slice/s99", headers=PAGE).status_code == 404
+    assert ask("POST", "/api/decisions", json={"given": DECISION, "seen": 0}).status_code == 200
+    code, _, err = run("test", folder, TEXT, "--keep")
+    assert code == 0, err
+    (added,) = [slice_ for slice_ in errata.load(folder) if slice_.name == TEXT]
+    assert ask("GET", f"/slice/{added.id}", headers=PAGE).status_code == 200
+    decided = ask("POST", "/api/decisions", json={"given": {**DECISION, "slice": added.id}, "seen": 0})
+    assert decided.status_code == 200
+    assert "Accepted" in ask("GET", "/curate", headers=PAGE).text
+
+
+@pytest.mark.parametrize("damage", ["{", None])
+def test_an_audit_that_is_damaged_or_gone_is_shown_as_it_was(ask: Any, folder: Path, damage: str | None) -> None:
+    whole = (folder / "audit.json").read_bytes()
+    (folder / "audit.json").unlink()
+    if damage is not None:
+        (folder / "audit.json").write_text(damage)
+    assert ask("GET", "/", headers=PAGE).status_code == 200
+    (folder / "audit.json").write_bytes(whole)
+    assert ask("GET", "/", headers=PAGE).status_code == 200
 
 
 def test_all_hypotheses_of_the_app_count(ask: Any, folder: Path, audit: errata.Audit) -> None:

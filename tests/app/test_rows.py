@@ -183,6 +183,24 @@ def test_files_hold_every_row_that_matches(ask: Ask, audit: Audit) -> None:
         assert set(frame["label"]) <= {"cat", "dog"}
 
 
+def test_a_spreadsheet_runs_nothing_of_a_file(tmp_path: Path) -> None:
+    """Text that begins as a formula has an apostrophe before it, numbers have none, and parquet has all as it was."""
+    n = 200
+    cells = ['=HYPERLINK("x")', "+cmd|' /C calc'!A0", "@SUM(A1)", "-2+3", "-2.5", "+1e-3", "plain - text", "-"]
+    notes = np.array([cells[i % len(cells)] for i in range(n)], dtype=object)
+    shift = np.where(np.arange(n) % 2, -1.5, 2.0)
+    rows = text_evaluation(n, metadata={"=note": notes, "shift": shift})
+    records, ask = opened(quick_audit(rows), tmp_path)
+    with records:
+        content = ask("GET", "/api/export/rows.csv", params={"order": "given"}).content
+        table = pd.read_csv(io.BytesIO(content), dtype={"'=note": str})
+        parquet = pd.read_parquet(io.BytesIO(ask("GET", "/api/export/rows.parquet", params={"order": "given"}).content))
+    first = table["'=note"][: len(cells)].tolist()
+    assert first == [f"'{cell}" for cell in cells[:4]] + ["-2.5", "+1e-3", "plain - text", "'-"]
+    assert np.allclose(table["shift"], shift)
+    assert parquet["=note"].tolist() == notes.tolist()
+
+
 def test_files_of_odd_columns_are_read_back(tmp_path: Path) -> None:
     """Dates, text with commas and line ends, missing values, a column with a name of ours."""
     n = 200

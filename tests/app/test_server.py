@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
+import re
 from base64 import b64decode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -503,13 +505,17 @@ def test_accepted_slices_are_the_list_for_later(ask: Ask) -> None:
     assert (one["slice"], one["name"], one["note"], one["renamed"]) == ("s1", "at night", "fix it", True)
 
 
-def test_rows_put_in_and_out_are_kept_and_shown_again(ask: Ask, records: Records) -> None:
-    assert ask(
-        "POST", "/api/edits", json={"slice": "s1", "item": "row-1", "inside": False, "person": "Ada"}
-    ).json() == {"row-1": False}
-    ask("POST", "/api/edits", json={"slice": "s1", "item": "row-2", "inside": True, "person": "Ada"})
-    page = ask("GET", "/slice/s1").text
-    assert 'data-edits="{&#34;row-1&#34;: false, &#34;row-2&#34;: true}"' in page
+def test_rows_put_in_and_out_are_kept_and_shown_again(ask: Ask, audit: Audit) -> None:
+    members = audit["s1"].members
+    member = str(audit.evaluation.row_ids[members][0])
+    other, stays = map(str, audit.evaluation.row_ids[~members][:2])
+    out = {"slice": "s1", "item": member, "inside": False, "person": "Ada"}
+    assert ask("POST", "/api/edits", json=out).json() == {member: False}
+    for item, inside in ((other, True), (stays, False)):  # the third is out already
+        ask("POST", "/api/edits", json={"slice": "s1", "item": item, "inside": inside, "person": "Ada"})
+    edits = re.search('data-edits="([^"]*)"', ask("GET", "/slice/s1").text)
+    assert edits is not None
+    assert json.loads(html.unescape(edits[1])) == {member: False, other: True}
     assert (
         ask("POST", "/api/edits", json={"slice": "s1", "item": "none", "inside": True, "person": "Ada"}).status_code
         == 404

@@ -191,7 +191,7 @@ def test_numbers_rest_where_single_keys_are_off(open_page: Open, home: tuple[str
 def test_nothing_in_the_way_of_anybody(open_page: Open, home: tuple[str, Records], scheme: str, width: int) -> None:
     """The questionnaire, and the page of the path with its whole tree."""
     page = open_page(home[0], viewport={"width": width, "height": 800}, color_scheme=scheme)
-    expect(page.locator(".who")).to_have_text("as somebody")
+    expect(page.locator(".who")).to_have_text("as Grace")
     for address in (home[0], home[0].partition("/annotate")[0] + "/slice/s1"):
         page.goto(address)
         page.wait_for_load_state("load")

@@ -121,10 +121,10 @@ def test_a_row_is_put_out_by_a_key_and_stays_out(open_page: Open, home: tuple[st
         page.keyboard.press("x")
     assert got.value.ok
     expect(page.locator("[data-moved='s1']")).to_have_text(
-        "You put 1 row out. The numbers above follow when the page is loaded again."
+        "People put 1 row out. The numbers above follow when the page is loaded again."
     )
     page.reload()
-    expect(page.locator("[data-moved='s1']")).to_contain_text("You put 1 row out. The numbers above are those")
+    expect(page.locator("[data-moved='s1']")).to_contain_text("People put 1 row out. The numbers above are those")
     expect(page.locator(".head .made").first).to_have_text("changed by people")
     expect(page.locator(".head")).to_contain_text("Edited by people: 0 rows put in, 1 put out.")
     expect(page.locator(".forest")).to_contain_text("As it was found")
@@ -209,7 +209,7 @@ def test_a_loop_drawn_by_mouse_has_its_numbers_at_once(
     expect(page.locator(".map .hand:visible")).to_contain_text("Saved as drawn-1")
     page.goto(home[0] + "/curate")
     cells = page.locator("section", has_text="Drawn by hand").locator("tbody td").all_inner_texts()
-    assert cells[1:4] == [f"{int(n):,}", "somebody", "Undecided"]
+    assert cells[1:4] == [f"{int(n):,}", "Grace", "Undecided"]
 
 
 def test_the_map_is_moved_by_keys_and_an_empty_loop_says_so(open_page: Open, home: tuple[str, Records]) -> None:
@@ -722,7 +722,7 @@ def test_nothing_in_the_way_while_something_is_asked(open_page: Open, home: tupl
     page.watch.expected += ["api/annotations", "ERR_FAILED"]
     page.goto(home[0] + "/annotate/s1")
     page.route("**/api/annotations", lambda route: route.abort())
-    expect(page.locator(".who")).to_have_text("as somebody")
+    expect(page.locator(".who")).to_have_text("as Grace")
     page.keyboard.press("1")
     expect(page.get_by_role("button", name="Download them")).to_be_visible()
     seen.append(axe.Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"])

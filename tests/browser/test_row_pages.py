@@ -131,6 +131,33 @@ def test_a_point_shows_its_row_opens_it_and_zoom_keeps_its_place(open_page: Open
     expect(page.locator("[name=order]")).to_have_value("near")
 
 
+def test_a_cursor_and_a_loop_move_above_points_that_stay_drawn(open_page: Open, home: tuple[str, Records]) -> None:
+    """Twenty thousand points at every move of the mouse took two seconds each."""
+    page = open_page(home[0] + "/rows")
+    expect(page.locator(".map .placing:visible")).to_have_count(0)
+    listed(page)  # what is listed is drawn once more, and so is a canvas of another size
+    page.locator("canvas").scroll_into_view_if_needed()
+    page.wait_for_load_state("networkidle")
+    page.wait_for_timeout(300)
+    count = """() => { const chart = document.querySelector('[data-map]').errataChart, draw = chart.drawPoints;
+      chart.drawn = 0; chart.drawPoints = (...sizes) => { chart.drawn += 1; draw.apply(chart, sizes); }; }"""
+    page.evaluate(count)
+    box = page.locator("canvas").bounding_box()
+    middle = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.move(*middle)
+    page.mouse.move(middle[0] + 60, middle[1] + 30, steps=20)
+    page.keyboard.press("l")
+    page.mouse.down()
+    page.mouse.move(middle[0] - 60, middle[1] - 30, steps=20)
+    page.wait_for_timeout(100)
+    drawn = "() => document.querySelector('[data-map]').errataChart.drawn"
+    assert page.evaluate(drawn) == 0
+    page.mouse.up()
+    page.keyboard.press("+")
+    page.wait_for_timeout(100)
+    assert page.evaluate(drawn) > 0
+
+
 def test_sizes_others_and_files(open_page: Open, home: tuple[str, Records], audit: Audit) -> None:
     page = open_page(home[0] + "/rows?slice=s1&outcome=wrong")
     n = listed(page)

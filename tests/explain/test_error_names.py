@@ -24,7 +24,7 @@ def _evaluation(**given):
 
 
 def _error_type(number, members, **changes):
-    plain = {"name": "old → young", "mistakes": (Mistake(0, 1, 40, 1.0),), "column": number - 1}
+    plain = {"name": "old → young", "mistakes": (Mistake(0, 1, 40, 1.0),), "errors": 30 + number}
     return ErrorType(
         id=f"e{number}",
         method="infembed",
@@ -63,18 +63,18 @@ def test_a_name_that_is_alone_stays(names):
     age = np.where(FIRST, 90, 70)
     other = _error_type(2, SECOND, name="young → old")
     assert names(_evaluation(metadata={"age": age}), _error_type(1, FIRST), other) == ["old → young", "young → old"]
-    elsewhere = _error_type(2, SECOND, name="old → young", column=4)
+    elsewhere = _error_type(2, SECOND, name="old → young", errors=34)
     alone = replace(_error_type(1, FIRST), task="")
     assert len(set(names(_evaluation(metadata={"age": age}), alone, elsewhere))) == 2
 
 
 def test_where_nothing_tells_them_apart_none_is_numbered_in_brackets(names):
     same = [_error_type(number, FIRST) for number in (1, 2, 3)]
-    found = names(_evaluation(), *same[:2], replace(same[2], column=1))
+    found = names(_evaluation(), *same[:2], replace(same[2], errors=32))
     assert found == [
-        "old → young, no short description (region 1 of infembed)",
-        "old → young, no short description (region 2 of infembed)",
-        "old → young, no short description (region 2 of infembed, e3)",
+        "old → young, no short description (31 errors)",
+        "old → young, no short description (32 errors)",
+        "old → young, no short description (32 errors, e3)",
     ]
 
 
@@ -85,6 +85,6 @@ def test_of_several_mistakes_the_most_frequent_is_said_once(names):
         _evaluation(), *(_error_type(i, part, name=mixed, mistakes=mistakes) for i, part in ((1, FIRST), (2, SECOND)))
     )
     assert found == [
-        "no short description (most often old → young; region 1 of infembed)",
-        "no short description (most often old → young; region 2 of infembed)",
+        "no short description (most often old → young; 31 errors)",
+        "no short description (most often old → young; 32 errors)",
     ]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -152,7 +150,7 @@ def test_at_least_half_of_what_a_name_fits_are_members(name_of, rest, fits, wher
 def test_what_fits_everything_names_nothing(name_of):
     half = ROWS < 120  # of all rows: a name that fits all rows has a precision of .6
     evaluation = Evaluation(labels=np.zeros(N, int), losses=np.ones(N))
-    assert name_of(evaluation, half) == "no short description (region 1 of spotlight)"
+    assert name_of(evaluation, half) == "no short description (60 rows)"
 
 
 @pytest.mark.parametrize(
@@ -213,7 +211,7 @@ def test_without_a_description_the_name_says_what_members_have_more_of(make_audi
     audit = explain(make_audit(evaluation, MEMBERS, MEMBERS))
     assert [found.name for found in audit.slices] == [
         "no short description (more often site a)",
-        "no short description (more often site a; region 2 of spotlight)",
+        "no short description (more often site a; 20 rows)",
     ]
     data = kinds(audit.slices[0])["name"]
     assert data["source"] is None
@@ -223,22 +221,16 @@ def test_without_a_description_the_name_says_what_members_have_more_of(make_audi
     assert data["contrast"]["rest"] == [int((site[HELD_OUT_REST] == "a").sum()), 80]
 
 
-def test_a_slice_that_no_column_can_be_applied_for_has_no_number(make_audit):
-    audit = make_audit(Evaluation(losses=np.ones(N)), MEMBERS)
-    audit = replace(audit, slices=tuple(replace(slice_, column=-1) for slice_ in audit.slices))
-    assert explain(audit).slices[0].name == "no short description (a region of spotlight)"
-
-
 STARS = (*tuple(f"shape{j}" for j in range(8)), "star")
 
 
 @pytest.mark.parametrize(
     ("scope", "class_names", "name"),
     [
-        ({"label": 8}, None, "label 8, no short description (region 1 of spotlight)"),
-        ({"label": 8}, STARS, "star, no short description (region 1 of spotlight)"),
-        ({"prediction": 1}, None, "predicted 1, no short description (region 1 of spotlight)"),
-        ({"prediction": 1}, STARS, "predicted shape1, no short description (region 1 of spotlight)"),
+        ({"label": 8}, None, "label 8, no short description (17 rows)"),
+        ({"label": 8}, STARS, "star, no short description (17 rows)"),
+        ({"prediction": 1}, None, "predicted 1, no short description (17 rows)"),
+        ({"prediction": 1}, STARS, "predicted shape1, no short description (17 rows)"),
     ],
 )
 def test_the_scope_is_part_of_the_name(name_of, scope, class_names, name):
@@ -279,8 +271,8 @@ def test_a_word_can_be_the_contrast(make_audit, texts):
     more = name(0.8, 0.4)
     assert more.text == "no short description (more often “que”)"
     assert (more.contrast.slice, more.contrast.rest) == ((16, 20), (32, 80))
-    assert name(0.6, 0.4).text == "no short description (region 1 of spotlight)"  # chance would do as much
-    assert name(0.45, 0.4).text == "no short description (region 1 of spotlight)"
+    assert name(0.6, 0.4).text == "no short description (20 rows)"  # chance would do as much
+    assert name(0.45, 0.4).text == "no short description (20 rows)"
 
 
 def test_what_members_lack_is_told_where_they_have_nothing_more_of(name_of, texts):

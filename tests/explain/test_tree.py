@@ -68,11 +68,17 @@ def test_every_node_holds_what_its_conditions_say(audit: Audit) -> None:
         assert nodes[0]["condition"] is None
 
 
-def test_a_path_that_knows_the_outcome_has_no_numbers_of_other_rows() -> None:
+def test_a_tree_that_knows_the_outcome_is_counted_on_held_out_rows_too() -> None:
     audit = errata.audit(world(own=True), methods=["barlow"])
     found = next(found for found in audit.slices if found.rule["kind"] == "approximation")
-    assert all(node["confirm"] is None for node in told(found)["nodes"])
-    assert told(found)["nodes"][0]["searched"]["n"] > 0
+    X, errors = np.asarray(audit.evaluation.representations["robust"]), np.asarray(audit.evaluation.errors)
+    group = group_mask(audit.evaluation, found.rule["of"]["scope"])
+    nodes = told(found)["nodes"]
+    for at, node in enumerate(nodes):
+        inside = group & rows_of(nodes, at, X) & ~audit.discover
+        assert node["confirm"] == {"n": inside.sum(), "failures": (inside & errors).sum()}
+    path = next(one for one in found.explanations if one.kind == "path")
+    assert path.confirm is None, "its error is high by construction, so no rate of the path is claimed"
 
 
 def test_a_rule_saved_before_has_no_tree_and_all_the_rest(audit: Audit) -> None:

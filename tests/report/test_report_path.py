@@ -21,6 +21,10 @@ Make = Callable[..., Any]
 EVIL = "<script>alert(1)</script>"
 SETTINGS = {"alpha": 0.05, "level": 0.05, "tested": 1, "run": 1, "trained_on_these_rows": "no", "methods": ["barlow"]}
 
+CONDITION = {"feature": 1456, "op": "<=", "value": 0.36}
+RULE = {"kind": "path", "representation": "robust", "scope": {"label": 0}, "conditions": [CONDITION],
+        "names": ["feature 1456"], "leaves": [[CONDITION], [{**CONDITION, "op": ">"}]], "leaf": 0}  # fmt: skip
+
 
 def facts(i: int, **more: Any) -> dict[str, Any]:
     wrong = i in (1, 3, 5, 51)
@@ -78,7 +82,7 @@ def build(make_audit: Make, make_slice: Make, pictures: Any) -> Callable[..., Au
     def made(*explanations: Explanation, media: bool = True) -> Audit:
         wrong = np.isin(np.arange(100), (1, 3, 5, 51)).astype(int)
         ev = Evaluation(labels=np.zeros(100, int), predictions=wrong, media=pictures(100) if media else None)
-        found = make_slice(explanations=explanations, method="barlow", found_by=("barlow",))
+        found = make_slice(explanations=explanations, method="barlow", found_by=("barlow",), rule=RULE)
         audit: Audit = make_audit(found, evaluation=ev, settings=SETTINGS)
         return audit
 
@@ -108,10 +112,7 @@ def test_numbers_of_searched_and_of_confirm_rows_are_apart(build):
 def test_a_path_that_knows_the_outcome_has_no_confirm_numbers(build):
     text = words(to_html(build(path(confirm=None, knows_outcome=True))))
     assert "Held-out rows 40" not in text
-    assert (
-        "high by construction on any rows. The verdict is measured on an approximation that does not read the outcome."
-        in text
-    )
+    assert "its leaves are wrong by construction, on held-out rows too" in text
 
 
 def test_rows_without_a_model(build):
@@ -140,9 +141,11 @@ def test_pictures_of_a_feature(build):
     text = words(html)
     assert "by at most 5.54 (L2 of pixels in [0, 1]) in 100 steps." in text
     assert "0.875 → 2.5" in text
-    for grey in (10, 20, 30):
-        assert html.count(address(grey)) == 2
-    assert html.count('<img class="pic hard"') == 6  # of eight pixels: hard edges
+    for grey in (20, 30):
+        assert html.count(address(grey)) == 1, "stored once, and used wherever it is shown"
+        id = re.search(rf'<symbol id="(v\d+)"[^>]*><image href="{re.escape(address(grey))}"[^>]* class="hard"', html)[1]
+        assert html.count(f'<use href="#{id}"/>') == 4  # of two rows, beside the name and with their values
+    assert html.count("heat map: where feature 1456 is in row 11") == 2
 
 
 def test_a_dead_feature_is_said(build):

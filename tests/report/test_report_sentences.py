@@ -102,12 +102,10 @@ def test_found_by(make_slice):
     several = make_slice(
         found_by=("consensus",), rule={"kind": "region", "generator": "ball", "found_by": 4, "searches": 6}
     )
-    words = "Found by 1 of 1 method: consensus (a ball, found by 4 of its 6 searches)"
-    assert sentences.found_by(several, 1) == words
-    assert (
-        sentences.found_by(make_slice(found_by=("consensus",), rule={"kind": "approximation", "of": several.rule}), 1)
-        == words
-    )
+    words = ("4 of 6 searches", "of its method found it; its shape: a ball")
+    assert sentences.searches(several.rule) == words
+    assert sentences.searches({"kind": "approximation", "of": several.rule}) == words
+    assert sentences.searches(three.rule) is None
     assert sentences.merged(three) == "3 near-identical slices merged into this one"
     assert sentences.merged(make_slice(folded=1)) == "1 near-identical slice merged into this one"
     assert sentences.approximation(three) == (

@@ -52,3 +52,11 @@ def test_an_audit_of_an_older_version_shows_what_it_has(table):
     text = table({"token": "free", "relative": 3.0, "slice_tokens": [1, 2], "whole_tokens": [1, 2], **MATCH})
     assert "free 50.0% 10 of 20 – 3.0×" in text
     assert "Chosen on" not in text
+
+
+def test_headings_say_what_a_column_counts_and_no_row_is_of_nobody(table):
+    text = table(ROW)
+    assert "Word or phrase Of members Of the rest Precise Mean loss, of all rows with it" in text
+    assert "Outcome" not in text
+    nobody = {**ROW, "token": "unseen", "covers": [0, 20], "precise": [0, 3]}
+    assert "unseen" not in table(nobody)

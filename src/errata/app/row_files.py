@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import tempfile
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CHUNK = 5_000  # rows in memory at a time
+FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet runs begins so
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 PIECE = 1 << 20  # bytes of a file that are sent at a time
 
 
@@ -27,7 +30,10 @@ def as_ids(audit: Audit, rows: Array, weights: Array | None, confidence: Array |
 
 
 def as_csv(audit: Audit, rows: Array, weights: Array | None, confidence: Array | None) -> Iterator[bytes]:
-    """A line of names, then one a row; a byte mark first, without which a spreadsheet misreads letters."""
+    """A line of names, then one a row; a byte mark first, without which a spreadsheet misreads letters.
+
+    A text that a spreadsheet would run as a formula has an apostrophe before it; parquet and ids have all as it is.
+    """
     names = list(_columns(audit, rows[:0], weights, confidence))
     yield b"\xef\xbb\xbf" + _csv_lines([names])
     for part in _chunks(rows):
@@ -120,5 +126,12 @@ def _plain(column: Array) -> list[Any]:
 
 def _csv_lines(lines: Any) -> bytes:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(lines)
+    csv.writer(text, lineterminator="\n").writerows([_without_formula(value) for value in line] for line in lines)
     return text.getvalue().encode()
+
+
+def _without_formula(value: Any) -> Any:
+    """A text that a spreadsheet would run as a formula, after an apostrophe; numbers, also as text, stay."""
+    if not isinstance(value, str) or not value.startswith(FORMULAS) or NUMBER.fullmatch(value):
+        return value
+    return f"'{value}"

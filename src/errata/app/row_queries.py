@@ -13,6 +13,7 @@ import numpy as np
 from .. import hypothesis
 from ..core import Array, Audit, InputError
 from ..core.blocks import Matrix, blocks
+from ..core.judgement import kept
 from ..report.column_bars import ColumnBars, all_column_bars
 from ..report.script_data import map_representation
 from .served_audit import ServedAudit
@@ -91,8 +92,8 @@ class RowFinder:
         if query.role:
             inside &= self._served.audit.discover == (query.role == "search")
         if query.moved:
-            edits = self._served.records.edits(query.slice)
-            inside &= self._served.rows.mask(id for id, put in edits.items() if put == (query.moved == "in"))
+            moved = self._served.moved(query.slice)
+            inside &= self._served.rows.mask(id for id, put in moved.items() if put == (query.moved == "in"))
         if query.loop and self._served.rows.map is None:
             raise InputError("This audit has no map to draw a loop on.")
         if query.loop:
@@ -114,7 +115,7 @@ class RowFinder:
         if not verdict:
             return np.ones(len(self._evaluation), dtype=bool)
         inside = np.zeros(len(self._evaluation), dtype=bool)
-        for slice_ in self._served.audit.slices:
+        for slice_ in kept(self._served.left()):
             if verdict in (slice_.verdict, "none"):
                 inside |= slice_.members
         return ~inside if verdict == "none" else inside
@@ -169,7 +170,7 @@ class RowFinder:
         return np.asarray(values, dtype=np.float64)
 
     def _depth(self, slice_id: str) -> Array:
-        for slice_ in self._served.audit.slices:
+        for slice_ in self._served.left().slices:
             if slice_.id == slice_id:
                 return np.asarray(slice_.weights, dtype=np.float64)
         raise InputError("Depth is how firmly a row belongs to a slice that was found; name one.")

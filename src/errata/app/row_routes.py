@@ -43,7 +43,8 @@ def _add_lists(app: FastAPI, served: ServedAudit, finder: RowFinder) -> None:
         """Some of the rows that match; beside: each with its nearest right row of the same label."""
         rows = finder.find(query)
         shown = rows[start : start + count].tolist()
-        lines = [_line(served, finder, query, row) for row in shown]
+        weights = _weights(served, query.slice)
+        lines = [_line(served, finder, weights, row) for row in shown]
         if beside and shown:
             for line, near in zip(lines, finder.right_neighbours(shown, 1), strict=True):
                 line["beside"] = [row_in_brief(served.audit, row) for row in near]
@@ -84,9 +85,8 @@ def _add_single_rows(app: FastAPI, served: ServedAudit, finder: RowFinder) -> No
         return row_in_brief(served.audit, position)
 
 
-def _line(served: ServedAudit, finder: RowFinder, query: RowQuery, row: int) -> dict[str, Any]:
+def _line(served: ServedAudit, finder: RowFinder, weights: Array | None, row: int) -> dict[str, Any]:
     line = row_in_brief(served.audit, row)
-    weights = _weights(served, query.slice)
     if weights is not None:
         line["depth"] = round(float(weights[row]), 3)
     if finder.confidence is not None:
@@ -96,7 +96,7 @@ def _line(served: ServedAudit, finder: RowFinder, query: RowQuery, row: int) -> 
 
 def _weights(served: ServedAudit, slice_id: str) -> Array | None:
     """(n,) how firmly rows belong to a slice; None of a drawn one, or of none."""
-    return next((slice_.weights for slice_ in served.audit.slices if slice_.id == slice_id), None)
+    return next((slice_.weights for slice_ in served.left().slices if slice_.id == slice_id), None)
 
 
 def _distribution(bars: Any, inside: Array) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from fastapi import HTTPException
 
 from ..core import Array, Audit, Slice
-from ..core.judgement import Judgement, as_left
+from ..core.id_order import positions_of
+from ..core.judgement import Judgement, as_left, rows_as_found
 from ..hypothesis.testing import Search
 from ..people.curation import DrawnSlice
 from ..people.judgement import read_judgement
@@ -98,6 +99,16 @@ class ServedAudit:
             raise PageNotFound(f"Slice {id!r} does not exist.")
         return self.rows.mask(drawing.items)
 
+    def moved(self, id: str) -> dict[str, bool]:
+        """Row id -> whether people put it in or out of a slice; not of rows that are back where they were."""
+        edits = self.records.edits(id)
+        judged = next((slice_.judged for slice_ in self.left().slices if slice_.id == id), None)
+        if judged is None:
+            return edits
+        before = rows_as_found(judged.found, judged.merged)
+        positions = positions_of(self.audit.evaluation.row_ids, edits)
+        return {row: inside for row, inside in edits.items() if row in positions and before[positions[row]] != inside}
+
 
 class RecordsBackend:
     """What pages read beside the audit (`report.contract.Backend`)."""
@@ -113,7 +124,7 @@ class RecordsBackend:
 
     def edits(self, slice_id: str) -> Mapping[str, bool]:
         """Row id -> whether a person put it into the slice or out of it."""
-        return self._served.records.edits(slice_id)
+        return self._served.moved(slice_id)
 
     def drawings(self) -> Sequence[Mapping[str, Any]]:
         """Slices that people drew on the map, from the records."""

@@ -20,12 +20,13 @@ from ..report.pages.annotate import class_names, queue_items
 from ..report.pages.drawn_slice import overlap
 from ..report.pages.questionnaire import TASK
 from ..report.row_facts import row_facts
+from ..report.script_data import map_members
 from ..report.served import render_page, scripts_by_name, served_view
 from . import hypothesis_routes, questionnaire_routes, row_routes
 from .access import Access
 from .audit_rows import AuditRows
 from .base_app import new_app
-from .guard import Guard
+from .guard import Guard, sign_out_address
 from .hypothesis_routes import HypothesisTester
 from .questionnaire_routes import Questionnaire
 from .served_audit import Keep, RecordsBackend, ServedAudit, parse_entry
@@ -52,7 +53,7 @@ def create_app(
     """
     served = ServedAudit(audit, records, AuditRows(audit), search, others, questionnaire, keep)
     tester = HypothesisTester(served)
-    view = served_view(audit, RecordsBackend(served, tester))
+    view = served_view(audit, RecordsBackend(served, tester), sign_out_address(access))
 
     def problem(words: str) -> str:
         return render_page(view, view.pages["problem"], {"words": words})
@@ -101,9 +102,10 @@ def _add_map(app: FastAPI, served: ServedAudit) -> None:
     @app.get("/api/map")
     def map_points() -> dict[str, Any]:
         """Positions, outcomes and members of the rows to draw."""
-        if served.rows.map is None:
+        if served.rows.map is None or served.rows.drawn is None:
             raise HTTPException(404, "This audit has no map.")
-        return served.rows.map
+        # Positions never change; people may move rows, and merge slices, at any time.
+        return {**served.rows.map, "members": map_members(served.left(), served.rows.drawn)}
 
     @app.post("/api/lasso")
     def count_in_loop(loop: Loop) -> dict[str, Any]:

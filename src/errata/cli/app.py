@@ -211,11 +211,12 @@ def _fail(sentence: str, code: int) -> int:
 
 
 def _show_warning(show_other: Callable[..., None]) -> Callable[..., None]:
-    """Return what prints a broken extension once and as one line, and any other warning as before."""
+    """Return what prints a broken extension or an odd input once and as one line, any other warning as before."""
     printed = set()
 
     def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
-        if not issubclass(category, ExtensionWarning):
+        # By its name: the room that has it is imported by few commands.
+        if not issubclass(category, ExtensionWarning) and category.__name__ != "InputWarning":
             show_other(message, category, *place)
         elif str(message) not in printed:
             printed.add(str(message))

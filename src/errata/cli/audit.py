@@ -21,6 +21,7 @@ from .common import (
     Sets,
     chosen_words,
     plain_warnings,
+    read_like,
     read_options,
     read_value,
     tell_choice,
@@ -133,7 +134,8 @@ def audit(
     work: dict[str, Any] = {"engine": open_engine(engine, memory), "map": draw_map, "self_test": self_test}
     reading: dict[str, Any] = {"metadata": metadata, "foreign": foreign, "task": task}
     saved_reference = _reference(reference, source, reading, metric)
-    check_gate(fail_on, ("confirmed", "beyond"), junit, summary)
+    read = (source, train, texts, vocabulary, *after)
+    check_gate(fail_on, ("confirmed", "beyond"), junit, summary, read=read, output=output)
     work |= _read_descriptions(texts, vocabulary)
     methods = _named_methods(method)
     options = read_options(methods, sets, representation)
@@ -268,19 +270,17 @@ def apply(
     from .. import store, workflow
     from ..core.judgement import choose
     from ..engine import open_engine
-    from ..inputs import read
     from ..report.gates import shares_gate
     from ..report.progress_bars import progress_bar
 
     if fail_on is not None and not 0 <= fail_on <= 1:
         raise InputError(f"`--fail-on` must be a share of the rows between 0 and 1; got {fail_on}")
-    check_gate(None, (), junit, summary)
+    check_gate(None, (), junit, summary, read=(folder, source), output=output)
     store.check_parquet_output(output)
     saved = workflow.load(folder, methods=import_methods(plugin), judged=True, database=database)
     words = chosen_words(slices)
     chosen = choose(saved, words, "all").slices
-    columns = ["all"] if saved.evaluation.metadata else []  # that rules may read
-    rows = read(source, metadata=columns)
+    rows = read_like(source, saved)
     worker = open_engine(engine, memory)
     some = replace(saved, slices=chosen)
     with progress_bar() as progress:

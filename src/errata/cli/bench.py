@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
@@ -48,9 +49,20 @@ Audits = Annotated[
     typer.Option(help="`default`, NAME, NAME:PRESET, several joined by +, or `all`; repeat, or separate by commas."),
 ]
 Tables = Annotated[Names, typer.Option(help=f"{', '.join(TABLES)}, `tuning` or `all`; repeat, or separate by commas.")]
-Seed = Annotated[int, typer.Option(help="The same seed gives the same table.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same table.")]
+
+
+def _check_run(path: Path | None) -> Path | None:
+    if path is not None and os.path.exists(path) and not os.path.isdir(path):
+        raise InputError(f"`{path}` is no folder; name the folder of a run, or a new one")
+    return path
+
+
 Output = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="DIR", help="Folder of the run; an earlier run is resumed.")
+    Path | None,
+    typer.Option(
+        "-o", "--output", metavar="DIR", callback=_check_run, help="Folder of the run; an earlier run is resumed."
+    ),
 ]
 Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the rows.")]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import warnings
@@ -15,10 +14,11 @@ import typer
 
 from ..core import InputError
 from ..core.extensions import ExtensionWarning
+from ..core.json_text import parse_json
 from ..report.printing import echo, safe_console
 
 if TYPE_CHECKING:
-    from ..core import Audit
+    from ..core import Audit, Evaluation
 
 Names = list[str]
 Dir = Annotated[Path, typer.Argument(metavar="DIR", help="A saved audit.")]
@@ -59,15 +59,39 @@ def read_options(methods: Sequence[str], sets: Sequence[str], representations: S
 
 def chosen_words(slices: Sequence[str]) -> list[str] | None:
     """Return words and ids from `--slices`; None where nobody named any."""
-    return [word.strip() for text in slices for word in text.split(",") if word.strip()] or None
+    words = [word.strip() for text in slices for word in text.split(",") if word.strip()]
+    if slices and not words:
+        raise InputError("`--slices` names none; give accepted, confirmed, all or ids, or leave it out")
+    return words or None
 
 
-def tell_choice(audit: Audit, words: Sequence[str] | None, default: Any = "confirmed", *, quiet: bool = False) -> None:
-    """Print which slices a command starts from, where nobody named them and people accepted some."""
-    from ..core.judgement import choose
+def read_like(path: Path, audit: Audit) -> Evaluation:
+    """Read a file of rows with all of its columns where the rules of an audit may name one."""
+    from ..inputs import read
 
-    sentence = choose(audit, words, default).sentence
-    if sentence:
+    columns = ["all"] if audit.evaluation.metadata else []
+    return read(path, metadata=columns)
+
+
+def tell_choice(
+    audit: Audit,
+    words: Sequence[str] | None,
+    default: Any = "confirmed",
+    *,
+    by_rule: bool = True,
+    quiet: bool = False,
+) -> None:
+    """Print which slices a command starts from, where nobody named them and people accepted some.
+
+    by_rule: the command finds members by rule among other rows, where single moves of people say nothing.
+    """
+    from ..core.judgement import choose, moved_words
+
+    choice = choose(audit, words, default)
+    sentences = [choice.sentence]
+    if by_rule:
+        sentences.append(moved_words(choice.slices))
+    for sentence in filter(None, sentences):
         echo(sentence, err=quiet)
 
 
@@ -83,7 +107,7 @@ def _searching(methods: Sequence[str]) -> list[str]:
 def read_value(text: str) -> Any:
     """Return a value as JSON has it; else the text."""
     try:
-        value = json.loads(text)
+        value = parse_json(text)
     except ValueError:
         return text
     if isinstance(value, float) and not math.isfinite(value):

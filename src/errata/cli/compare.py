@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..core import InputError
 from ..report.printing import echo, safe_console
-from .common import Chosen, Database, Names, Sets, chosen_words, read_options
+from .common import Chosen, Database, Names, Sets, chosen_words, read_like, read_options
 from .gates import Junit, Summary, check_gate, finish
 from .plugins import Plugins, import_methods
+
+if TYPE_CHECKING:
+    from ..core import Audit
 
 
 def compare(
@@ -57,7 +60,7 @@ def compare(
 
     if output is not None:
         store.check_output(output)
-    check_gate(fail_on, ("worse",), junit, summary)
+    check_gate(fail_on, ("worse",), junit, summary, read=(first, second, slices_of), output=output)
     methods = [name for names in method for name in names.split(",") if name]
     options = read_options(methods or workflow.COMPARE_METHODS, sets, representation)
     if methods:
@@ -65,7 +68,7 @@ def compare(
     words = _check_words(slices)
     judged: dict[str, Any] = {"judged": True, "database": database, "methods": import_methods(plugin)}
     known = None if slices_of is None else workflow.load(slices_of, **judged)
-    before = _read(first, metadata, **judged) if known is None else _read(first, metadata)
+    before = _read(first, metadata, **judged) if known is None else _read_for(known, first, metadata)
     after = _read(second, [])
     with progress_bar() as progress:
         comparison = workflow.compare(
@@ -85,7 +88,8 @@ def compare(
     gate = comparison_gate(comparison, "compare", fail_on)
     text = json.dumps(comparison.to_json(), indent=1, default=str)
     if output is not None:
-        _write(output, text + "\n", report.comparison_html(comparison, gate, first.name, second.name))
+        rows = (workflow.rows_of(before), workflow.rows_of(after))
+        _write(output, text + "\n", report.comparison_html(comparison, gate, first.name, second.name, rows))
     if as_json:
         echo(text)
     else:
@@ -117,6 +121,13 @@ def _check_words(slices: Names) -> list[str] | None:
         if Path(word).is_dir():
             raise InputError(f"`--slices` takes ids, accepted or confirmed; got the folder {word}; use --slices-of")
     return words
+
+
+def _read_for(audit: Audit, path: Path, metadata: Names) -> Any:
+    """Return the rows that slices of an audit of other rows are looked for in: its rules may read any column."""
+    if path.is_dir() or metadata:
+        return _read(path, metadata)
+    return read_like(path, audit)
 
 
 def _read(path: Path, metadata: Names, **loading: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from ..report.printing import echo, safe_console
-from .common import Chosen, Database, Dir, chosen_words, tell_choice
+from .common import Chosen, Database, Dir, chosen_words, read_like, tell_choice
 from .gates import Junit, Summary, check_gate, finish
 from .plugins import Plugins, import_methods
 
@@ -53,13 +53,12 @@ def _command(plan: PlanFunction) -> Any:
 
     def command(folder: Path, output: Path, **values: Any) -> None:
         from .. import store, workflow
-        from ..inputs import read
 
         store.check_parquet_output(output)
         takes_slices = "slices" in values
         audit = workflow.load(folder, judged=takes_slices, database=values.pop("database", None))
         for name in rows:
-            values[name] = read(values[name])
+            values[name] = read_like(values[name], audit)
         if takes_slices:
             values["slices"] = chosen_words(values["slices"])
         result = workflow.make_plan(plan, audit, values)
@@ -115,15 +114,14 @@ def recheck(
 ) -> None:
     """Compare two models in the slices of an audit, on rows that were not audited."""
     from .. import fix, report, store, workflow
-    from ..inputs import read
     from ..report.gates import comparison_gate
 
     if output is not None:
         store.check_output(output)
-    check_gate(fail_on, ("worse",), junit, summary)
+    check_gate(fail_on, ("worse",), junit, summary, read=(folder, before, after), output=output)
     audit = workflow.load(folder, methods=import_methods(plugin), judged=True, database=database)
     words = chosen_words(slices)
-    comparison = fix.recheck(audit, read(before), read(after), slices=words, alpha=alpha)
+    comparison = fix.recheck(audit, read_like(before, audit), read_like(after, audit), slices=words, alpha=alpha)
     tell_choice(audit, words, quiet=as_json)
     text = json.dumps(comparison.to_json(), indent=1)
     if output is not None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..core import InputError
 from ..core.errors import unknown
 from ..report.printing import echo
 
@@ -18,15 +20,40 @@ Junit = Annotated[Path | None, typer.Option(metavar="FILE", help="JUnit XML to w
 Summary = Annotated[Path | None, typer.Option(metavar="FILE.md", help="Markdown to write, for a pull request.")]
 
 
-def check_gate(fail_on: str | None, choices: Sequence[str], junit: Path | None, summary: Path | None) -> None:
-    """Refuse, before any work, what the gate cannot fail on and files that cannot be written."""
+def check_gate(
+    fail_on: str | None,
+    choices: Sequence[str],
+    junit: Path | None,
+    summary: Path | None,
+    *,
+    read: Sequence[Path | None],
+    output: Path | None,
+) -> None:
+    """Refuse, before any work, what the gate cannot fail on, and files that cannot be written or would destroy others.
+
+    read: files and folders that the command reads. output: what else it writes.
+    """
     from ..store import check_replaceable
 
     if fail_on is not None and fail_on not in choices:
         raise unknown("`--fail-on`", fail_on, choices)
-    for path in (junit, summary):
-        if path is not None:
-            check_replaceable(path)
+    reports = [path for path in (junit, summary) if path is not None]
+    for path in reports:
+        check_replaceable(path)
+        if any(_is_part(path, source) for source in read if source is not None):
+            raise InputError(f"`{path}` is read by this command, and would be replaced; name another file to write")
+        if output is not None and os.path.realpath(path) == os.path.realpath(output):
+            raise InputError(f"`{path}` is the output already; name another file to write")
+    if len({os.path.realpath(path) for path in reports}) < len(reports):
+        raise InputError(f"`--junit` and `--summary` both write `{junit}`; name two files")
+
+
+def _is_part(path: Path, source: Path) -> bool:
+    """Whether a path is this file, or a file of this audit."""
+    own = Path(os.path.realpath(path))
+    other = Path(os.path.realpath(source))
+    is_audit = (other / "audit.json").is_file()
+    return own == other or (is_audit and own.exists() and other in own.parents)
 
 
 def finish(gate: Gate, junit: Path | None, summary: Path | None, *, quiet: bool = False) -> None:

@@ -59,7 +59,7 @@ def report(
     else:
         _write(audit, output, words)
     if output.suffix != ".html":
-        tell_choice(audit, words, "all")
+        tell_choice(audit, words, "all", by_rule=False)
     echo(str(output))
 
 

@@ -85,7 +85,7 @@ class _Placing:
     def weights(self, slice_: Slice) -> Array | None:
         """(n,) of a slice; None where it cannot be placed among these rows."""
         rows = self.tasks.get(slice_.task, self.evaluation)
-        if slice_.column < 0 or not can_place(rows, slice_.rule.get("scope")):
+        if not slice_.slicer or slice_.column < 0 or not can_place(rows, slice_.rule.get("scope")):
             return None
         if slice_.rule.get("kind") == "ids" and not self.same_ids:
             return None

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+import numpy as np
+
 from .blocks import Array
 from .gaps import wilson
+from .id_order import draw_in_order
 from .paired import change_interval, count_changes, visible_rise
 
 SCHEMA = "errata.comparison/1"
@@ -170,6 +173,19 @@ class Group:
         fixed = self.inside & (self.before > self.after)
         broken = self.inside & (self.after > self.before)
         return {"fixed": ids[fixed][:most].tolist(), "broken": ids[broken][:most].tolist()}
+
+    def random_rows(self, ids: Array, most: int) -> list[Any]:
+        """Ids of at most so many of its rows, drawn at random, the same each time.
+
+        Parameters
+        ----------
+        ids : array
+            (n,) of all rows.
+        most : int
+            Rows.
+        """
+        drawn: list[Any] = ids[draw_in_order(ids, self.inside, most, np.random.default_rng(0))].tolist()
+        return drawn
 
 
 def measure(group: Group, groups: Array | None, level: float) -> Change:

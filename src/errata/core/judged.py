@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from .questionnaire import QuestionnaireAnswer
+
 if TYPE_CHECKING:
     from .audit import Slice
 
@@ -58,6 +60,8 @@ class Said:
         Cohen's, averaged over pairs of people.
     words : tuple of str
         Descriptions in people's own words.
+    filled : tuple of QuestionnaireAnswer
+        Of a questionnaire: every answer, in the order they were given.
     """
 
     task: str
@@ -69,6 +73,7 @@ class Said:
     interval: tuple[float, float]
     kappa: float | None
     words: tuple[str, ...] = ()
+    filled: tuple[QuestionnaireAnswer, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

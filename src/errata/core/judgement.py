@@ -72,7 +72,19 @@ class Judgement:
     def without_people(self) -> Judgement:
         """The same, without who decided, when, and what they noted."""
         decisions = {id: Decided(it.decision, it.name, into=it.into) for id, it in self.decisions.items()}
-        return replace(self, decisions=decisions, drawn=tuple(replace(one, person="", at="") for one in self.drawn))
+        drawn = tuple(replace(one, person="", at="") for one in self.drawn)
+        return replace(self, decisions=decisions, drawn=drawn, said=self._said_by_nobody())
+
+    def _said_by_nobody(self) -> dict[str, tuple[Said, ...]]:
+        """The same answers, with a number in the place of each person, so that who answered twice counts once."""
+        everything = [said for tasks in self.said.values() for said in tasks]
+        people = dict.fromkeys(answer.person for said in everything for answer in said.filled)
+        numbers = {person: f"person {i}" for i, person in enumerate(people, start=1)}
+
+        def anonymous(said: Said) -> Said:
+            return replace(said, filled=tuple(replace(answer, person=numbers[answer.person]) for answer in said.filled))
+
+        return {id: tuple(map(anonymous, tasks)) for id, tasks in self.said.items()}
 
     def target(self, id: str) -> str:
         """The slice that one was merged into, at the end of the chain; itself where it was not."""
@@ -111,12 +123,18 @@ def _left(audit: Audit, slice_: Slice, judgement: Judgement, moves: Mapping[str,
     for other in merged:
         inside |= _moved(other.members, moves[other.id])
     inside = _moved(inside, moves[slice_.id])  # who put a row out of it meant all of it
-    before = np.any([one.members for one in (slice_, *merged)], axis=0)
+    before = rows_as_found(slice_, merged)
     decided = _decided(audit, slice_.id, judgement)
     said = judgement.said.get(slice_.id, ())
     judged = Judged(decided, slice_, merged, int((inside & ~before).sum()), int((before & ~inside).sum()), said)
     name = slice_.name if decided.name is None else decided.name
     return replace(slice_, name=name, weights=_weights(slice_, inside), judged=judged)
+
+
+def rows_as_found(slice_: Slice, merged: Sequence[Slice]) -> Array:
+    """(n,) bool: the rows of slices as they were found, of which people made one."""
+    inside: Array = np.any([one.members for one in (slice_, *merged)], axis=0)
+    return inside
 
 
 def _decided(audit: Audit, id: str, judgement: Judgement) -> Decided:
@@ -218,6 +236,14 @@ def choose(audit: Audit, which: Sequence[str] | None, default: Literal["confirme
     number = "1 slice" if len(accepted) == 1 else f"{len(accepted)} slices"
     more = f"; `--slices {default}` takes {others} more" if others else ""
     return Choice(accepted, f"Starts from {number} that people accepted: {ids}{more}.")
+
+
+def moved_words(slices: Sequence[Slice]) -> str:
+    """What is to be said where slices are placed by their rules, of those that people moved rows of; else ""."""
+    ids = [slice_.id for slice_ in slices if slice_.judged is not None and slice_.judged.edited]
+    if not ids:
+        return ""
+    return f"People moved rows of {', '.join(ids)}: that counts among the audited rows; others are placed by rule."
 
 
 def _named(audit: Audit, word: str) -> Iterator[Slice]:

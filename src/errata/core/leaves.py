@@ -24,6 +24,69 @@ def group_mask(evaluation: Evaluation, group: Mapping[str, Any]) -> Array:
     )
 
 
+@dataclass(frozen=True)
+class InformativeFeature:
+    """A feature and what its best cut says about failure, on the rows that grew a tree.
+
+    Attributes
+    ----------
+    feature : int
+        Column of the representation.
+    information : float
+        Mutual information with failure, in nats, as the tree's method measures it.
+    cut : float
+        The threshold that says most about failure.
+    """
+
+    feature: int
+    information: float
+    cut: float
+
+
+@dataclass(frozen=True)
+class GrownTree:
+    """The tree of one group, as a slicer grew it.
+
+    Attributes
+    ----------
+    group : mapping
+        As `group_mask` takes it.
+    nodes : list of mappings
+        Every node, the root first: where it splits and into which, or the number of its leaf.
+    informative : tuple of InformativeFeature, optional
+        Those that say most about failure, most first; None where they were not recorded.
+    """
+
+    group: Mapping[str, Any]
+    nodes: Sequence[Mapping[str, Any]]
+    informative: tuple[InformativeFeature, ...] | None
+
+
+@dataclass(frozen=True, eq=False)
+class SearchedTrees:
+    """The trees that one search grew, and where.
+
+    Attributes
+    ----------
+    trees : tuple of GrownTree
+        One for each group.
+    task : str
+        The label of several that was searched; "" where there is one.
+    representation : str
+        That the features are columns of.
+    searched : array
+        (n,) bool: the rows that the trees were grown on.
+    knows_outcome : bool
+        Whether a tree reads the outcome: its leaves are then wrong by construction, on any rows.
+    """
+
+    trees: tuple[GrownTree, ...]
+    task: str
+    representation: str
+    searched: Array
+    knows_outcome: bool
+
+
 @dataclass(frozen=True, eq=False)
 class Leaves:
     """The rows and failures in each leaf of one tree (definitions 1 to 5 of the paper).
@@ -84,6 +147,27 @@ class Leaves:
             "importance": float(self.importances[leaf]),
             "aler": self.aler,
         }
+
+
+def leaf_paths(nodes: Sequence[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Conditions from the root to each leaf, derived from its nodes.
+
+    Of several conditions on one side of a feature, the tightest.
+    """
+    paths: list[list[dict[str, Any]]] = [[] for node in nodes if "leaf" in node]
+
+    def descend(at: int, above: Mapping[tuple[int, str], dict[str, Any]]) -> None:
+        node = nodes[at]
+        if "leaf" in node:
+            paths[node["leaf"]] = list(above.values())
+            return
+        for side, op in (("left", "<="), ("right", ">")):
+            condition = {"feature": node["feature"], "op": op, "value": node["cut"]}
+            # A cut below another on the same side of a feature is tighter, and takes its place.
+            descend(node[side], {**above, (node["feature"], op): condition})
+
+    descend(0, {})
+    return paths
 
 
 def leaf_numbers(values: Mapping[int, Array], leaves: Sequence[Sequence[Mapping[str, Any]]], rows: int) -> Array:

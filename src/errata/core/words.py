@@ -13,3 +13,9 @@ ERROR = "error"  # `Overall.outcome` where an outcome is an error
 def words_of(text: str) -> list[str]:
     """The words of a text in lower case, in their order."""
     return re.findall(WORD, text.lower())
+
+
+def clipped(text: str, most: int) -> str:
+    """The beginning of a text, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1].rstrip() + "…"

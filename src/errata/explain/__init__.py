@@ -24,6 +24,7 @@ from .exemplars import Exemplars
 from .extremes import Extremes
 from .features import Features, draw_features
 from .grammar import caption_candidates, hyponyms, phrases, reference_captions
+from .group_trees import GroupTrees, add_trees
 from .kinds import AuditExplanation, SliceExplanation
 from .map import RowMap, draw_map
 from .metadata import Metadata
@@ -47,6 +48,7 @@ __all__ = [
     "Context",
     "SliceExplanation",
     "SliceView",
+    "add_trees",
     "caption_candidates",
     "check_vocabulary",
     "draw_features",
@@ -82,6 +84,7 @@ KINDS: tuple[type[Explanation], ...] = (
     Name,
     Sizes,
     Relabel,
+    GroupTrees,
     RowMap,
 )
 EXPLANATIONS: dict[str, type[Explanation]] = {cls.kind: cls for cls in KINDS}

@@ -14,7 +14,7 @@ from .candidates import holds_up, ranked, word_candidates
 from .context import Context
 from .contrast import most_telling
 from .metadata import Metadata
-from .names import NONE, region
+from .names import NONE
 from .rule import Rule, rule_candidates
 from .view import SliceView
 
@@ -40,7 +40,8 @@ def _names(error_type: ErrorType, context: Context) -> Iterator[str]:
     for candidate in ranked(view, options):
         if holds_up(view, candidate):
             yield f"{error_type.name}, {candidate.text}"
-    endings = [region(error_type), f"{region(error_type)}, {error_type.id}"]
+    errors = f"{error_type.errors:,} errors"
+    endings = [errors, f"{errors}, {error_type.id}"]
     contrast = most_telling(view, context)
     if contrast is not None:
         endings.insert(0, f"{contrast.way} often {contrast.text}")

@@ -39,6 +39,19 @@ class ValuedExample(Example):
 
 
 @dataclass(frozen=True)
+class FeatureImage(Record):
+    """An image, where in it a feature is, and the image changed so that the feature rises; as data: addresses."""
+
+    row: int
+    image: str = field(metadata=json_key("picture"))
+    heat: str | None  # None: the feature is nowhere in it
+    attack: str
+    before: float  # the value of the feature in the image
+    after: float  # and in the changed image
+    moved: float  # L2 distance of the two
+
+
+@dataclass(frozen=True)
 class ExampleGroup(Record):
     """Some rows of a kind, and of how many they were drawn."""
 

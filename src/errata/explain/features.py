@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core import Array, Audit, Evaluation, Explanation, InputError, Slice, require
+from ..core.audit import of_kind
 from ..core.errors import unknown
 from ..core.record import Record, json_key
+from .examples import FeatureImage
+from .group_trees import GroupTree, GroupTrees, TopFeature
 from .path import PathFeature, TreePath, path_rule
 from .thumbnails import address, overlay
 
@@ -24,21 +27,9 @@ if TYPE_CHECKING:
     from ..tensors import Attribution, Ball, Prepare
 
 STEPS = 100
+MOST_INFORMATIVE = 10  # features of a group that an audit records
 CHANGE = 0.1  # of an attack without a radius: so much of every value of an image, in the mean square
 CLOSE = 0.05  # of the largest value: features of the same model differ by less, also in half precision
-
-
-@dataclass(frozen=True)
-class FeatureImage(Record):
-    """An image, where in it a feature is, and the image changed so that the feature rises; as data: addresses."""
-
-    row: int
-    image: str = field(metadata=json_key("picture"))
-    heat: str | None  # None: the feature is nowhere in it
-    attack: str
-    before: float  # the value of the feature in the image
-    after: float  # and in the changed image
-    moved: float  # L2 distance of the two
 
 
 @dataclass(frozen=True)
@@ -75,6 +66,7 @@ def draw_features(
     radius: float | None = None,
     step: float | None = None,
     steps: int = STEPS,
+    informative: int = 0,
     device: torch.device | str | None = None,
 ) -> Audit:
     """The audit with heat maps and feature attacks for every path that method `barlow` found in features of `model`.
@@ -85,31 +77,38 @@ def draw_features(
     takes (`errata.train.normalise_pixels` for ours). Default: pixels as they are. layer: the one that was collected, if
     it had a name. maps: the module whose maps make heat maps. Default: the last. radius, step, steps: of the attack, L2
     in units of [0, 1] pixels. Default: the radius is .1 for every value of an image and the step 2.5 radius / steps.
-    The paper has step 1, 500 steps and no radius that ever binds. device: where the model runs.
+    The paper has step 1, 500 steps and no radius that ever binds. informative: of every group, a class say, so many of
+    the features that say most about its failures are drawn too, up to ten; the paper's crowd saw ten. device: where the
+    model runs.
     """
     require("torch", "torch")
     from ..tensors import Attribution, Ball
 
     if len(images) != len(audit.evaluation):
         raise InputError(f"`images` has {len(images)} rows and the audit {len(audit.evaluation)}; give one a row")
-    name = _representation(audit, representation)
+    if not 0 <= informative <= MOST_INFORMATIVE:
+        raise InputError(f"`informative` must be from 0 to {MOST_INFORMATIVE}; got {informative}")
+    name = _representation(audit, representation, informative)
     if name is None:
         return audit
     attribution = Attribution(model, prepare=prepare, layer=layer, maps=maps, device=device)
     first = np.asarray(images[0])
     size = CHANGE * math.sqrt(first.size) if radius is None else radius
     studio = _Studio(audit.evaluation, name, attribution, images, Ball(size, steps, step))
-    return replace(audit, slices=tuple(studio.explain(slice_) for slice_ in audit.slices))
+    slices = tuple(studio.explain(slice_) for slice_ in audit.slices)
+    explanations = tuple(studio.explain_trees(explanation, informative) for explanation in audit.explanations)
+    return replace(audit, slices=slices, explanations=explanations)
 
 
-def _representation(audit: Audit, name: str | None) -> str | None:
-    """The one that paths were found in; None where there are no paths."""
+def _representation(audit: Audit, name: str | None, informative: int) -> str | None:
+    """The one that what is drawn was found in; None where there is nothing to draw."""
     if name is not None:
         if name not in audit.evaluation.representations:
             raise unknown("representation", name, audit.evaluation.representations)
         return name
     rules = [rule for slice_ in audit.slices if (rule := path_rule(slice_.rule)) is not None]
-    names = sorted({rule["representation"] for rule in rules})
+    trees = of_kind(audit.explanations, GroupTrees) if informative else ()
+    names = sorted({*(rule["representation"] for rule in rules), *(grown.representation for grown in trees)})
     if len(names) > 1:
         raise InputError(f"paths were found in {' and '.join(names)}; name the one that `model` made, `representation`")
     return next(iter(names), None)
@@ -144,10 +143,28 @@ class _Studio:
 
     def _feature(self, feature: PathFeature) -> FeatureImages:
         rows = [row.row for row in feature.activating]
-        key = (feature.feature, *rows)
+        return FeatureImages(feature.feature, feature.name, self._images_of(feature.feature, rows))
+
+    def explain_trees(self, trees: Explanation, informative: int) -> Explanation:
+        """The trees with images of their most informative features; anything else as it is."""
+        if not isinstance(trees, GroupTrees) or trees.representation != self._name or not informative:
+            return trees
+        return replace(trees, groups=tuple(self._group(group, informative) for group in trees.groups))
+
+    def _group(self, group: GroupTree, informative: int) -> GroupTree:
+        if group.features is None:
+            return group
+        drawn = [self._top_feature(feature) for feature in group.features[:informative]]
+        return replace(group, features=(*drawn, *group.features[informative:]))
+
+    def _top_feature(self, feature: TopFeature) -> TopFeature:
+        return replace(feature, images=self._images_of(feature.feature, feature.rows))
+
+    def _images_of(self, feature: int, rows: Sequence[int]) -> tuple[FeatureImage, ...]:
+        key = (feature, *rows)
         if key not in self._done:
-            self._done[key] = self._draw(feature.feature, rows) if rows else ()
-        return FeatureImages(feature.feature, feature.name, self._done[key])
+            self._done[key] = self._draw(feature, rows) if rows else ()
+        return self._done[key]
 
     def _draw(self, feature: int, rows: Sequence[int]) -> tuple[FeatureImage, ...]:
         images = _stacked(self._images, rows)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..core import Array, ErrorType, Slice, gaps
+from ..core import Array, Slice, gaps
 from ..core.record import FLAT, OMIT_NONE, Record
 from ..core.scope import is_pooled, scope_values
 from .candidates import (
@@ -74,7 +74,7 @@ class Name(SliceExplanation):
 
 
 def names(view: SliceView, context: Context) -> Iterator[Name]:
-    """All names of a slice, best first; the last is the method and its number."""
+    """All names of a slice, best first; the last has its size."""
     if "name" in view.slice.rule:  # what the user calls it
         yield _scored(view, [], NameCandidate(view.slice.rule["name"], "given", view.inside))
     scope = _scope_parts(view)
@@ -122,13 +122,13 @@ def _with_name(slice_: Slice, name: Name) -> Slice:
 
 
 def _next_name(view: SliceView, context: Context, taken: set[tuple[str, str]]) -> Name:
-    """The first name of a slice that no other has; the first of all with the method's number, where all are taken."""
+    """The first name of a slice that no other has; the first of all with its size, where all are taken."""
     options = list(names(view, context))
     for name in options:
         if (view.slice.task, name.text) not in taken:
             return name
-    text = f"{options[0].text}, {region(view.slice)}"
-    if (view.slice.task, text) in taken:  # the other half of a cross-fit
+    text = f"{options[0].text}, {_size(view)}"
+    if (view.slice.task, text) in taken:  # such as the other half of a cross-fit
         text = f"{text}, {view.slice.id}"
     return replace(options[0], text=text)
 
@@ -194,13 +194,13 @@ def _predicts(view: SliceView, matched: Array, fitted: Outcome) -> Predicts | No
 
 
 def _without_description(view: SliceView, context: Context, scope: Sequence[str]) -> Iterator[Name]:
-    """What the members have more of, alone and with the method's number; that number alone where there is nothing."""
+    """What the members have more of, alone and with their number; that number alone where there is nothing."""
     contrast = most_telling(view, context)
-    number = region(view.slice)
-    endings = [number]
+    size = _size(view)
+    endings = [size]
     if contrast is not None:
         more = f"{contrast.way} often {contrast.text}"
-        endings = [more, f"{more}; {number}"]
+        endings = [more, f"{more}; {size}"]
     for ending in endings:
         text = ", ".join([*scope, f"{NONE} ({ending})"])
         yield Name(view.chosen_on, MEASURED_ON, text, None, contrast=contrast)
@@ -224,7 +224,7 @@ def _scope_words(key: str, value: str, pooled: bool) -> str:
     return f"{key} {value}"
 
 
-def region(slice_: Slice | ErrorType) -> str:
-    """ "region 2 of spotlight": the second slice of its method."""
-    method = slice_.method.partition(":")[0]
-    return f"a region of {method}" if slice_.column < 0 else f"region {slice_.column + 1} of {method}"
+def _size(view: SliceView) -> str:
+    """ "26 rows": the held-out members, which tell two slices apart that nothing else does."""
+    n = int(np.count_nonzero(view.inside & view.measured))
+    return "1 row" if n == 1 else f"{n:,} rows"

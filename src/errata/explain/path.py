@@ -103,18 +103,15 @@ class TreePath(SliceExplanation):
         knows_outcome = rule is not view.slice.rule
         text = in_words(rule["conditions"], rule["names"])
         searched = leaf_rows.leaves(view.searched)
-        confirm = None
-        confirm_numbers = None
-        if not knows_outcome:
-            confirm = leaf_rows.leaves(view.measured)
-            confirm_numbers = _numbers(confirm, rule["leaf"], text)
+        confirm = leaf_rows.leaves(view.measured)
+        confirm_numbers = None if knows_outcome else _numbers(confirm, rule["leaf"], text)
         here = leaf_rows.leaf == rule["leaf"]
         held_out = bool((here & view.measured).any())
         drawn_from = "confirm" if held_out else "all"
         pool = view.measured if held_out else np.ones_like(view.measured)
         return cls(
             text=text,
-            within=_group_in_words(view.evaluation, leaf_rows.group),
+            within=group_in_words(view.evaluation, leaf_rows.group),
             representation=rule["representation"],
             searched=_numbers(searched, rule["leaf"], text),
             confirm=confirm_numbers,
@@ -204,7 +201,7 @@ def _none_if_nan(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _group_in_words(evaluation: Evaluation, group: Mapping[str, Any]) -> str:
+def group_in_words(evaluation: Evaluation, group: Mapping[str, Any]) -> str:
     """ "label cat", "cat and dog taken for each other"; nothing where all rows are one group."""
     if PAIR in group:
         first, second = (evaluation.class_name(int(value)) for value in group[PAIR])

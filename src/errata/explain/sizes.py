@@ -68,7 +68,7 @@ def _sizes(views: list[SliceView], losses: Array, clusters: Array | None) -> Siz
     rows = views[0].measured
     cluster_points = []
     if clusters is not None:
-        cluster_points = [ClusterPoint(int(c), _point(losses, clusters == c, rows)) for c in np.unique(clusters)]
+        cluster_points = [ClusterPoint(int(c), measure_point(losses, clusters == c, rows)) for c in np.unique(clusters)]
     return Sizes(
         task=views[0].slice.task,
         measured_on=MEASURED_ON,
@@ -80,10 +80,12 @@ def _sizes(views: list[SliceView], losses: Array, clusters: Array | None) -> Siz
 
 def _slice_point(view: SliceView, losses: Array) -> SlicePoint:
     slice_ = view.slice
-    return SlicePoint(slice_.id, slice_.name, slice_.side, slice_.verdict, _point(losses, view.inside, view.measured))
+    point = measure_point(losses, view.inside, view.measured)
+    return SlicePoint(slice_.id, slice_.name, slice_.side, slice_.verdict, point)
 
 
-def _point(losses: Array, group: Array, rows: Array) -> SizePoint:
+def measure_point(losses: Array, group: Array, rows: Array) -> SizePoint:
+    """The size and the mean loss of a group among some rows, both (n,) bool."""
     n = int(np.count_nonzero(group & rows))
     total = int(np.count_nonzero(rows))
     return SizePoint(n, n / max(total, 1), _mean(losses, group & rows))

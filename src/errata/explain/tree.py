@@ -37,7 +37,7 @@ class TreeNode(Record):
     leaf: int | None  # the number of a leaf
     here: bool  # whether the path runs through it
     searched: NodeRows
-    confirm: NodeRows | None  # None where the tree reads the outcome
+    confirm: NodeRows | None  # held-out rows; None where versions before 0.6 did not count them
 
 
 @dataclass(frozen=True)
@@ -47,18 +47,24 @@ class Tree(Record):
     nodes: tuple[TreeNode, ...]
 
 
-def read_tree(rule: Mapping[str, Any], searched: Leaves, confirm: Leaves | None) -> Tree | None:
+def read_tree(rule: Mapping[str, Any], searched: Leaves, confirm: Leaves) -> Tree | None:
     """The tree that a rule of kind "path" holds; None of a rule saved without it."""
     nodes: Sequence[Mapping[str, Any]] | None = rule.get("nodes")
     if nodes is None:
         return None
+    return Tree(tuple(read_nodes(nodes, searched, confirm, rule["leaf"])))
+
+
+def read_nodes(
+    nodes: Sequence[Mapping[str, Any]], searched: Leaves, confirm: Leaves, leaf: int | None = None
+) -> Iterator[TreeNode]:
+    """The nodes of a tree with what each holds; leaf: the end of the path that is marked, where there is one."""
     below = _leaves_below(nodes)
-    read = []
     for i, depth, condition in _walk(nodes):
-        held_out = None if confirm is None else _count(confirm, below[i])
-        here = rule["leaf"] in below[i]
-        read.append(TreeNode(depth, condition, nodes[i].get("leaf"), here, _count(searched, below[i]), held_out))
-    return Tree(tuple(read))
+        here = leaf in below[i]
+        yield TreeNode(
+            depth, condition, nodes[i].get("leaf"), here, _count(searched, below[i]), _count(confirm, below[i])
+        )
 
 
 def _walk(

@@ -48,7 +48,8 @@ def plan_labels(
         What order rows are taken in: opponents of the slices' errors; "loss" (the highest training loss) and "random"
         are baselines. All of them leave out rows whose neighbours mostly have their label.
     slices : list of str, optional
-        Ids of the slices to fix. Default: the confirmed ones.
+        Slices to fix: ids, "accepted", "confirmed" or "all". Default: those that people accepted where there are any
+        (`load(..., judged=True)`), else the confirmed ones.
     seed : int
         Of the random order.
 

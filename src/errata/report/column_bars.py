@@ -10,9 +10,9 @@ import numpy as np
 
 from ..core import Array, Evaluation
 from ..core.columns import TypedColumn, format_value
+from ..core.words import clipped
 from ..hypothesis.columns import TEXT, column_names, read_column
 from .marks import nice_ticks
-from .row_items import clipped
 
 MOST_BARS = 12
 LONGEST = 40  # characters of a label

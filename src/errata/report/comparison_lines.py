@@ -90,7 +90,8 @@ def regression_words(changes: Sequence[Change]) -> str:
         amount = f"{numbers.points(min(taken))} to {numbers.points(max(taken))} points"
     return (
         "These rows also confirmed the slices, so a model that is no better looks better on them (regression to the "
-        f"mean). That is taken out of the changes shown, {amount}; the intervals allow for it too."
+        f"mean). That is taken out of the changes shown, {amount}, most from slices that were only just confirmed; the "
+        "intervals allow for it too."
     )
 
 
@@ -126,7 +127,6 @@ def change_line(change: Change, title: str, axis: marks.Axis, span: float) -> di
     return {
         "id": change.id,
         "href": "",  # a page sets it where it has one for the slice
-        "examples": "",  # likewise ids of rows that are newly wrong
         "name": title,
         "slice": change.id not in TOTALS,
         "n": numbers.counted(change.n, "row"),

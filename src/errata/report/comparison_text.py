@@ -44,6 +44,11 @@ def name_of(change: Change) -> str:
     return f"{change.task}, {name}" if change.task else name
 
 
+def judgement_words(change: Change) -> str:
+    """ "no change seen" where these rows show none."""
+    return change.judgement.replace("no change shown", "no change seen")
+
+
 def _cells(change: Change) -> list[str]:
     difference = numbers.NOT_MEASURED if change.fair is None else numbers.points(change.fair)
     return [
@@ -53,5 +58,5 @@ def _cells(change: Change) -> list[str]:
         numbers.rate(change.after_rate),
         difference,
         numbers.interval(*change.interval),
-        f"{MARKS[change.judgement]} {change.judgement}",
+        f"{MARKS[change.judgement]} {judgement_words(change)}",
     ]

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 from ..core import Array, Audit, ErrataError, Evaluation, Slice
 from . import script_data
+from .class_trees import ClassTree, class_of, class_trees, saved_groups
+from .feature_answers import FeatureAnswers
 from .image_sources import Images
 from .judgement_lines import standings_of
 from .links import Links
@@ -132,6 +134,25 @@ class View:
     def task_rows(self, slice_: Slice) -> Evaluation:
         """The rows under the slice's own task: one label of several, or all of the evaluation."""
         return dict(self.audit.evaluation.tasks())[slice_.task]
+
+    @cached_property
+    def classes(self) -> tuple[ClassTree, ...]:
+        """The groups that trees were grown in."""
+        return class_trees(self.audit)
+
+    @cached_property
+    def class_pages(self) -> tuple[ClassTree, ...]:
+        """Those that have a page: on a server all."""
+        return saved_groups(self.classes) if self.links.saved else self.classes
+
+    def class_of(self, slice_: Slice) -> ClassTree | None:
+        """The group whose tree a slice is a leaf of; None of a slice that is no path."""
+        return class_of(self.classes, slice_)
+
+    @cached_property
+    def features(self) -> FeatureAnswers:
+        """What people answered about features."""
+        return FeatureAnswers(self.audit)
 
     @cached_property
     def hypothesis_data(self) -> dict[str, Any] | None:

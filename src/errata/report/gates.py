@@ -9,7 +9,7 @@ from typing import Literal
 from ..core import Audit, Change, Comparison, Slice
 from ..core.judgement import decision
 from . import numbers, sentences
-from .comparison_text import is_shown, name_of
+from .comparison_text import is_shown, judgement_words, name_of
 
 LONGEST_NAME = 40  # in a sentence
 Status = Literal["passed", "failed", "skipped"]
@@ -165,12 +165,18 @@ def comparison_gate(comparison: Comparison, command: str, fail_on: str | None) -
     rule = "" if fail_on is None else "the second model is worse"
     return Gate(
         command=command,
-        title=f"Of {groups} of rows {worse} got worse and {better} better.",
+        title=_changes_title(groups, worse, better),
         columns=("rows", "wrong before", "after", "change in points", "judgement"),
         checks=tuple(checks),
         rule=rule,
         notes=tuple(comparison.facts.get("notes", ())),
     )
+
+
+def _changes_title(groups: str, worse: int, better: int) -> str:
+    if not worse and not better:
+        return f"No change seen in {groups} of rows."
+    return f"Of {groups} of rows {worse} got worse and {better} better."
 
 
 def _change_check(change: Change, outcome: str, fail_on: str | None) -> Check:
@@ -179,9 +185,11 @@ def _change_check(change: Change, outcome: str, fail_on: str | None) -> Check:
     after = numbers.rate_of(change.after_errors, change.n)
     interval = numbers.interval(*change.interval)
     if change.fair is None:
-        return Check(name, "skipped", "It has no rows here.", ("0", before, after, "", change.judgement))
+        return Check(name, "skipped", "It has no rows here.", ("0", before, after, "", judgement_words(change)))
     difference = f"{numbers.points(change.fair)} ({interval})"
-    judgement = f"{change.judgement}, though nobody named it" if change.kind == "found" else change.judgement
+    judgement = judgement_words(change)
+    if change.kind == "found":
+        judgement += ", though nobody named it"
     bad = "wrong" if outcome == sentences.ERROR else f"with a {outcome}"
     sentence = (
         f"{before} of {numbers.counted(change.n, 'row')} {bad} before, {after} after: a change of "

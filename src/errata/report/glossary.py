@@ -9,7 +9,10 @@ GLOSSARY = (
     ("Gap", "the error rate of the slice less that of the rest, in points"),
     ("Interval", "where the true number lies, with the chance that is stated; those of slices hold for all together"),
     ("Confirmed", "on held-out rows the slice is worse than the rest by more than a margin, beyond chance"),
-    ("Not confirmed", "it looked worse on search rows; held-out rows do not show it"),
+    (
+        "Not confirmed",
+        "it looked worse on search rows; held-out rows do not show it, or not by more than the margin",
+    ),
     ("Too few to tell", "it has too few held-out rows to show even a large gap"),
     ("Excess errors", "errors beyond those that the rate of the rest would give"),
     (

@@ -10,17 +10,22 @@ from urllib.parse import quote
 class SavedLinks:
     """One file: every page is a part of it.
 
-    pages: the navigation bar, (name, address) each. overview: where the brand name leads.
+    pages: the navigation bar, (name, address) each. overview: where the brand name leads. sign_out: nowhere.
     """
 
     pages: tuple[tuple[str, str], ...] = (("Overview", "#overview"),)
     overview: str = "#overview"
     rows: str = "#rows"
+    sign_out: str = ""
     saved = True
 
     def slice(self, id: str) -> str:
         """The page of a slice."""
         return f"#slice/{id}"
+
+    def class_page(self, id: str) -> str:
+        """The page of a class, or of another group that has a tree."""
+        return f"#class/{id}"
 
     def part(self, id: str, section: str) -> str:
         """A section of the page of a slice."""
@@ -39,17 +44,23 @@ class SavedLinks:
 class ServedLinks:
     """A server: every page has an address.
 
-    pages: the navigation bar, (name, address) each. overview: where the brand name leads.
+    pages: the navigation bar, (name, address) each. overview: where the brand name leads. sign_out: where one signs
+    out; empty where nobody signs in.
     """
 
     pages: tuple[tuple[str, str], ...] = (("Overview", "/"),)
     overview: str = "/"
     rows: str = "/rows"
+    sign_out: str = ""
     saved = False
 
     def slice(self, id: str) -> str:
         """The page of a slice."""
         return f"/slice/{quote(id, safe='')}"
+
+    def class_page(self, id: str) -> str:
+        """The page of a class, or of another group that has a tree."""
+        return f"/class/{quote(id, safe='')}"
 
     def part(self, id: str, section: str) -> str:
         """A section of the page of a slice."""

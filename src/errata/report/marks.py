@@ -12,6 +12,8 @@ from ..core.gaps import wilson
 from ..explain.sizes import SizePoint, Sizes
 
 VERDICT_CLASSES = {"confirmed": "confirmed", "not confirmed": "not", "too few to tell": "few"}  # of the style sheet
+TAG_WIDTH = 4.0  # per cent of a plot that a point with its number takes, across and up
+TAG_HEIGHT = 6.0
 FORMS = {verdict: f"k-{name}" for verdict, name in VERDICT_CLASSES.items()} | {"confirmed": ""}  # of marks
 
 
@@ -54,16 +56,20 @@ class Whisker:
     leaves_right: bool
 
 
+def form_of(slice_: Slice) -> str:
+    """The form of a slice's mark: that of its verdict, or hollow where people changed its rows."""
+    if slice_.judged is not None and slice_.judged.changed:
+        return FORMS["not confirmed"]  # these rows were not tested
+    return FORMS[slice_.verdict]
+
+
 def whisker(slice_: Slice, measured: HeldOutMeasure, axis: Axis) -> Whisker:
     """The gap's interval is drawn from the rest's rate: how far it clears the diamond is the gap's lower end."""
     low = measured.rest_rate + measured.interval[0]
     high = measured.rest_rate + measured.interval[1]
     rest_low, rest_high = wilson(measured.rest_rate * measured.rest_n, measured.rest_n)
-    form = FORMS[slice_.verdict]
-    if slice_.judged is not None and slice_.judged.changed:
-        form = FORMS["not confirmed"]  # these rows were not tested
     return Whisker(
-        form=form,
+        form=form_of(slice_),
         dot=axis.at(measured.rate),
         low=axis.at(low),
         high=axis.at(high),
@@ -84,6 +90,22 @@ def nice_ticks(largest: float, most: int = 5) -> list[float]:
     return [step * i for i in range(math.ceil(round(largest / step, 9)) + 1)]
 
 
+def _tag(points: list[dict[str, Any]]) -> None:
+    """Say of each point whether its number is written beside it: not where it would lie on another point or number."""
+    tagged: list[dict[str, Any]] = []
+    for point in points:
+        others = [other for other in points if other is not point]
+        on_point = any(
+            0 <= other["x"] - point["x"] < TAG_WIDTH and abs(other["y"] - point["y"]) < TAG_HEIGHT for other in others
+        )
+        on_tag = any(
+            abs(other["x"] - point["x"]) < TAG_WIDTH and abs(other["y"] - point["y"]) < TAG_HEIGHT for other in tagged
+        )
+        point["tagged"] = not on_point and not on_tag
+        if point["tagged"]:
+            tagged.append(point)
+
+
 def size_plot(sizes: Sizes, numbers_of: Mapping[str, int]) -> dict[str, Any]:
     """Size against mean loss: where each slice and cluster stands, and the ticks of both axes."""
     slices = [entry for entry in sizes.slices if entry.point.mean_loss is not None]
@@ -97,9 +119,12 @@ def size_plot(sizes: Sizes, numbers_of: Mapping[str, int]) -> dict[str, Any]:
         return {"x": 100 * point.share / across[-1], "y": 100 - 100 * height / up[-1]}
 
     overall = None if sizes.overall is None else 100 - 100 * sizes.overall / up[-1]
+    placed = [{**e.to_json(), **position(e.point), "number": numbers_of.get(e.id)} for e in slices]
+    _tag(placed)
     return {
         "task": sizes.task,
-        "slices": [{**e.to_json(), **position(e.point), "number": numbers_of.get(e.id)} for e in slices],
+        "slices": placed,
+        "all_tagged": all(point["tagged"] for point in placed),
         "clusters": [{**e.to_json(), **position(e.point), "number": None} for e in clusters],
         "x_ticks": [(100 * value / across[-1], f"{100 * value:.3g}%") for value in across],
         "y_ticks": [(100 - 100 * value / up[-1], f"{value:.3g}") for value in up],

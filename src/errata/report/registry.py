@@ -10,15 +10,16 @@ from importlib.metadata import entry_points
 
 from ..core.extensions import load_extensions
 from .contract import Page, Part
-from .pages import annotate, compare, curate, hypothesis, log, overview, problem, row, slice
+from .pages import annotate, class_tree, compare, curate, hypothesis, log, overview, problem, row, slice
 from .pages import rows as all_rows
-from .parts import map, metrics, path, profile, rows, rule, sizes, training_rows, words
+from .parts import classes, map, metrics, path, profile, rows, rule, sizes, training_rows, words
 
 PAGES: dict[str, Page] = {  # the order of the navigation bar
     page.name: page
     for page in (
         overview.PAGE,
         slice.PAGE,
+        class_tree.PAGE,
         row.PAGE,
         all_rows.PAGE,
         compare.PAGE,
@@ -44,6 +45,7 @@ PARTS: dict[str, Part] = {  # by kind of explanation; sections and `order` say w
         words.CAPTIONS,
         map.MAP,
         path.PATH,
+        classes.TREES,
         training_rows.COHERENCE,
         training_rows.RELABEL,
         sizes.SIZES,

@@ -13,7 +13,7 @@ from .static_files import PAGE, PERSON, SAVED, Script
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-KEYS = (("?", "this list"), ("g", "what the words mean"), ("j k", "next, previous slice"))
+KEYS = (("?", "this list"), ("g", "what the words mean"), ("j k", "next, previous slice or row"))
 
 
 @cache

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Audit
+from ..core import Audit, Evaluation
+from ..core.words import clipped
 from . import numbers
 from .image_sources import LinkedImages
-from .row_items import FEW_COLUMNS, LONG, clipped, column_value, loss_text
+from .row_items import FEW_COLUMNS, LONG, column_value, loss_text
 
 
 def row_facts(audit: Audit, row: int) -> dict[str, Any]:
@@ -28,7 +29,7 @@ def row_facts(audit: Audit, row: int) -> dict[str, Any]:
         order = np.argsort(-probs, kind="stable")[:10].tolist()
         probabilities = [(evaluation.class_name(j), float(probs[j]), f"{100 * probs[j]:.1f}%") for j in order]
     return {
-        **_outcome(audit, row),
+        **row_outcome(evaluation, row),
         "loss": loss,
         "loss_text": loss_text(loss),
         "role": role,
@@ -43,9 +44,14 @@ def row_in_brief(audit: Audit, row: int) -> dict[str, Any]:
     """One row of many: what the model said of it, and the beginning of its text or the first of its columns."""
     evaluation = audit.evaluation
     losses = evaluation.losses
-    media = evaluation.media
     loss = None if losses is None else loss_text(float(losses[row]))
     role = "search" if audit.discover[row] else "held-out"
+    return {**row_outcome(evaluation, row), **row_content(evaluation, row), "loss": loss, "role": role}
+
+
+def row_content(evaluation: Evaluation, row: int) -> dict[str, Any]:
+    """The beginning of the text of a row, or the first of its columns where rows are neither texts nor images."""
+    media = evaluation.media
     text = None
     if media is not None and media.kind == "text":
         text = clipped(media.text(row) or "", LONG)
@@ -53,36 +59,29 @@ def row_in_brief(audit: Audit, row: int) -> dict[str, Any]:
     if media is None:
         named = list(evaluation.metadata.items())[:FEW_COLUMNS]
         columns = [(name, column_value(column[row])) for name, column in named]
-    return {
-        **_outcome(audit, row),
-        "loss": loss,
-        "role": role,
-        "text": text,
-        "columns": columns,
-    }
+    return {"text": text, "columns": columns}
 
 
-def _outcome(audit: Audit, row: int) -> dict[str, Any]:
+def row_outcome(evaluation: Evaluation, row: int) -> dict[str, Any]:
     """Which row it is, and what the model said of it."""
-    evaluation = audit.evaluation
     errors = evaluation.errors
     wrong = None if errors is None else bool(errors[row])
     return {
         "row": row,
         "id": str(evaluation.row_ids[row]),
-        "label": _class(audit, evaluation.labels, row),
-        "prediction": _class(audit, evaluation.predictions, row),
+        "label": _class(evaluation, evaluation.labels, row),
+        "prediction": _class(evaluation, evaluation.predictions, row),
         "wrong": wrong,
     }
 
 
-def _class(audit: Audit, column: Any, row: int) -> str | None:
+def _class(evaluation: Evaluation, column: Any, row: int) -> str | None:
     if column is None:
         return None
     value = column[row]
     if np.ndim(value):
-        named = [audit.evaluation.class_name(int(j)) for j in np.flatnonzero(value)]
+        named = [evaluation.class_name(int(j)) for j in np.flatnonzero(value)]
         return ", ".join(named) or "none"
-    if audit.evaluation.task == "classification":
-        return audit.evaluation.class_name(int(value))
+    if evaluation.task == "classification":
+        return evaluation.class_name(int(value))
     return numbers.quantity(float(value))

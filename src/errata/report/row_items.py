@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Audit, Slice
+from ..core.words import clipped
 from ..explain.examples import Example
 from ..explain.exemplars import Exemplars
 from ..explain.metadata import Metadata
@@ -104,9 +105,3 @@ def column_value(value: Any) -> str:
 def loss_text(loss: float | None) -> str | None:
     """The loss of a row as it is written; None where a row has none."""
     return None if loss is None else numbers.quantity(loss)
-
-
-def clipped(text: str, most: int) -> str:
-    """The beginning of a text, on one line."""
-    line = " ".join(text.split())
-    return line if len(line) <= most else line[: most - 1].rstrip() + "…"

@@ -7,9 +7,9 @@ from typing import Any
 from markupsafe import Markup
 
 from ..core import Audit
-from . import marks, script_data, sentences
+from . import marks, script_data
 from .contract import NoBackend, Page, Request, View
-from .image_sources import BUDGET, EmbeddedImages
+from .image_sources import EmbeddedImages, image_notes
 from .links import SavedLinks
 from .registry import all_pages, all_parts
 from .rendering import scripts_of, shared_values, templates
@@ -28,7 +28,7 @@ def to_html(audit: Audit) -> str:
         if page.saved is not None
         for request in page.saved(audit)
     ]
-    shared = {**shared_values(view), "image_notes": _image_notes(images)}
+    shared = {**shared_values(view), "image_notes": image_notes(images)}
     bodies = [_body(view, page, request, {**shared, **values}) for page, request, values in copies]
     scripts = [script_text(script) for script in dict.fromkeys(s for page in pages for s in scripts_of(view, page))]
     values = {
@@ -64,11 +64,3 @@ def _data(view: View, pages: list[Page]) -> dict[str, Markup]:
         if page.saved_data is not None:
             texts.update({id: script_data.script_json(value) for id, value in page.saved_data(view).items()})
     return texts
-
-
-def _image_notes(images: EmbeddedImages) -> list[str]:
-    notes = [
-        sentences.images_left_out(len(images.left_out) + images.inlined[1], images.requested, BUDGET / 1e6),
-        sentences.images_missing(len(images.missing), images.requested),
-    ]
-    return [note for note in notes if note]

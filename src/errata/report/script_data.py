@@ -55,15 +55,19 @@ def map_data(audit: Audit, rows: Array | None = None) -> dict[str, Any] | None:
         return None
     thinned = {} if rows is None else {"rows": base64_of(rows.astype("<i4"))}
     rows = np.arange(len(xy)) if rows is None else rows
-    members = {s.id: packed(s.members[rows]) for s in audit.slices}
     return {
         "n": len(rows),
         "of": len(xy),
         **thinned,
         "xy": base64_of(xy[rows]),
         "outcome": base64_of(outcomes(audit)[rows]),
-        "members": members,
+        "members": map_members(audit, rows),
     }
+
+
+def map_members(audit: Audit, rows: Array) -> dict[str, str]:
+    """Slice id -> one bit for each of some rows: whether it is a member."""
+    return {slice_.id: packed(slice_.members[rows]) for slice_ in audit.slices}
 
 
 def outcomes(audit: Audit) -> Array:

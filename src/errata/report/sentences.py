@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core import Audit, ErrorType, Evaluation, HeldOutMeasure, Overall, Slice
 from ..core.audit import UNCONFIRMABLE
+from ..core.confirm import LARGEST_MARGIN
 from ..core.ownership import words as ownership_in_words
 from ..core.scope import scope_in_words
 from ..core.telling import is_outcome_note
@@ -81,11 +82,21 @@ def not_confirmed(slice_: Slice, measured: HeldOutMeasure, outcome: str) -> str:
     """The gap of a slice that is not confirmed, on search rows and on held-out rows."""
     interval = numbers.interval(*measured.interval)
     gap = f"on the held-out rows the gap is {numbers.points(measured.gap)} points ({interval})."
+    if measured.interval[0] > 0 and slice_.side == "hard":
+        gap += " It is worse, but not surely by more than the margin."
     if slice_.discover is None:
         return gap[0].upper() + gap[1:]
     searched = slice_.discover
     share = numbers.rate_of(round(searched.rate * searched.n), searched.n)
     return f"On the search rows {share} {_was_bad(outcome)}; {gap}"
+
+
+def margin(delta: float | None) -> str:
+    """How much worse than the rest a slice must be; None: by the rate of search rows."""
+    amount = f"half of the rate of all search rows, at most {numbers.points(LARGEST_MARGIN)} points"
+    if delta is not None:
+        amount = f"{numbers.points(delta)} points"
+    return f"{amount}: how much worse than the rest a slice must be to be confirmed"
 
 
 def too_few(measured: HeldOutMeasure) -> str:
@@ -153,16 +164,16 @@ def found_by(slice_: Slice, methods: int) -> str:
     if names == (OwnSlices.name,):
         return YOUR_OWN
     total = max(methods, len(names))
-    return f"Found by {len(names)} of {numbers.counted(total, 'method')}: {', '.join(names)}{_searches(slice_.rule)}"
+    return f"Found by {len(names)} of {numbers.counted(total, 'method')}: {', '.join(names)}"
 
 
-def _searches(rule: Mapping[str, Any]) -> str:
-    """How many of the searches that one method made found a slice: nothing of a method that makes one."""
+def searches(rule: Mapping[str, Any]) -> tuple[str, str] | None:
+    """How many of the searches that one method made found a slice; None of a method that makes one."""
     own = rule.get("of", rule) if rule.get("kind") == "approximation" else rule
     if "searches" not in own:
-        return ""
-    what = f"a {own['generator']}, " if "generator" in own else ""
-    return f" ({what}found by {own['found_by']} of its {own['searches']} searches)"
+        return None
+    what = f"; its shape: a {own['generator']}" if "generator" in own else ""
+    return f"{own['found_by']} of {own['searches']} searches", f"of its method found it{what}"
 
 
 def mean_loss(measured: HeldOutMeasure) -> str:

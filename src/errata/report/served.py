@@ -12,10 +12,10 @@ from .rendering import scripts_of, shared_values, templates
 from .static_files import STYLES, Script
 
 
-def served_view(audit: Audit, backend: Backend) -> View:
-    """What the pages of an app are given."""
+def served_view(audit: Audit, backend: Backend, sign_out: str = "") -> View:
+    """What the pages of an app are given; sign_out: where one signs out, empty where nobody signs in."""
     pages = all_pages()
-    links = ServedLinks(tuple((page.nav, page.paths[0]) for page in pages.values() if page.nav))
+    links = ServedLinks(tuple((page.nav, page.paths[0]) for page in pages.values() if page.nav), sign_out=sign_out)
     return View(
         audit, LinkedImages(audit.evaluation), marks.error_axis(audit.slices), links, pages, all_parts(), backend
     )

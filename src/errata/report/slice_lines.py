@@ -8,13 +8,14 @@ from typing import Any
 from ..core import Audit, Slice
 from ..core.audit import UNCONFIRMABLE
 from ..explain.names import Name
+from ..explain.path import TreePath
 from . import marks, numbers, sentences
 from .contract import View
 from .judgement_lines import change_words, changed_sentence, decision_words
 from .parts.path import path_sentence
 from .parts.profile import main_mistake
 from .parts.words import name_doubts, name_score
-from .row_items import strip
+from .row_items import example_item, has_images, strip
 
 ORDERS = ("excess", "gap", "size", "rate", "named")  # names of the orders of a list; the first is the audit's own
 
@@ -39,7 +40,7 @@ def slice_line(view: View, slice_: Slice, standings: Mapping[str, Any]) -> dict[
         "number": audit.slices.index(slice_) + 1,
         "href": view.links.slice(slice_.id),
         "sort": sort_keys(slice_),
-        "name": slice_.name,
+        "name": _name(view, slice_),
         "name_score": name_score(slice_),
         "name_doubts": name_doubts(slice_),
         "task": slice_.task,
@@ -49,9 +50,10 @@ def slice_line(view: View, slice_: Slice, standings: Mapping[str, Any]) -> dict[
         "verdict_words": sentences.verdict_words(slice_),
         "changed": [],
         "sentence": sentences.verdict(slice_, outcome),
-        "facts": _facts(audit, slice_),
+        "facts": _facts(view, slice_),
         "strip": members,
         "strip_label": _strip_label(members),
+        "feature_strip": _feature_strip(view, slice_),
         **_measured(view, slice_, outcome),
     }
     given = "name" in slice_.rule  # by whoever asked for the slice
@@ -131,13 +133,14 @@ def _measured(view: View, slice_: Slice, outcome: str) -> dict[str, Any]:
     }
 
 
-def _facts(audit: Audit, slice_: Slice) -> list[str]:
+def _facts(view: View, slice_: Slice) -> list[str]:
     """Short lines under a slice's name."""
+    audit = view.audit
     beyond = sentences.beyond(slice_) if slice_.verdict == "confirmed" else ""
     lines = [
         beyond,
         main_mistake(slice_),
-        path_sentence(slice_),
+        view.features.named(slice_.id, path_sentence(slice_)),
         sentences.scope(slice_, audit.evaluation),
         sentences.found_by(slice_, len(methods_of(audit))),
         sentences.approximation(slice_),
@@ -145,6 +148,24 @@ def _facts(audit: Audit, slice_: Slice) -> list[str]:
         sentences.merged(slice_),
     ]
     return [line for line in lines if line]
+
+
+def _name(view: View, slice_: Slice) -> str:
+    """The name made by machine; where it is a path, with the words that people have for its features."""
+    name = slice_.explanation(Name)
+    if name is None or name.source != "path" or name.text != slice_.name:
+        return slice_.name
+    return view.features.named(slice_.id, slice_.name)
+
+
+def _feature_strip(view: View, slice_: Slice) -> dict[str, Any] | None:
+    """The images that raise the first feature of a path most; None of a slice that is no path, or without images."""
+    path = slice_.explanation(TreePath)
+    if path is None or not path.features or not has_images(view.audit):
+        return None
+    first = path.features[0]
+    words = view.features.named(slice_.id, first.name)
+    return {"words": words, "rows": [example_item(view, row) for row in first.activating]}
 
 
 def _strip_label(strip: list[dict[str, Any]]) -> str:

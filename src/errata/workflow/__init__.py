@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core.apply import apply
 from ..core.confirm import Settings
 from .auditing import add_map, audit, load, save
-from .comparing import COMPARE_METHODS, compare
+from .comparing import COMPARE_METHODS, compare, rows_of
 from .influence import influence_options
 from .judging import judgement_of
 from .keeping import keep, keep_in_folder
@@ -34,5 +34,6 @@ __all__ = [
     "options_of",
     "place",
     "plan_labels",
+    "rows_of",
     "save",
 ]

@@ -18,7 +18,7 @@ from ..core.same_rows import count_same_rows
 from ..core.soften import SOFTNESS
 from ..core.telling import outcome_notes
 from ..engine import Engine, Local, open_engine
-from ..explain import check_vocabulary, draw_map, restore_explanation
+from ..explain import add_trees, check_vocabulary, draw_map, restore_explanation
 from ..explain import explain as explain_audit
 from ..hypothesis import OwnSlices, read_slices, untestable
 from ..inputs import read
@@ -32,7 +32,7 @@ from .judging import judgement_of
 from .looks import audit_look, options_as_json
 from .methods import Method, Options, build_slicers, default_methods, method_names, reads_influence
 from .notes import drawn_note, input_notes, own_layer_notes
-from .searching import SEARCH_ROWS, Effort, method_key
+from .searching import SEARCH_ROWS, Effort, grown_trees, method_key
 from .seeking import FEWEST_ROWS, Sought, seek
 from .self_test import RepeatedSearch, SearchTest, measure_search
 
@@ -177,7 +177,7 @@ def audit(
     record |= {"look": look, "softness": softness, "ownership": ownership, "groups": grouping}
     record["influence"] = embedded.record or None
     plain = _unexplained(findings, embedded.evaluation, discover, record, tested)
-    result = _explain(plain, embedded.train, texts, vocabulary, seed)
+    result = add_trees(_explain(plain, embedded.train, texts, vocabulary, seed), grown_trees(findings.fits))
     return add_map(result, seed=seed, progress=progress) if map else result
 
 

@@ -40,6 +40,7 @@ FLATTERED = (
     "were tested."
 )
 MOST_CHANGED = 200  # rows of a group, fixed and newly wrong, whose ids are kept
+MOST_MEMBERS = 6  # rows of a group, at random, whose ids are kept: what it looks like
 
 
 def compare(
@@ -125,7 +126,9 @@ def compare(
     found = _Found()
     if searching:
         found = _search(pair, alpha / parts, {"methods": methods, "options": options, "seed": seed}, progress)
-    changed = _changed([*overall, *named, *new.groups], pair.before) | _changed(known.groups, known.rows)
+    groups_of_pair = [*overall, *named, *new.groups, *found.worse]
+    changed = _changed(groups_of_pair, pair.before) | _changed(known.groups, known.rows)
+    members = _random_rows(groups_of_pair, pair.before) | _random_rows(known.groups, known.rows)
     facts: dict[str, Any] = {
         "rows": len(pair.before),
         "parts": parts,
@@ -134,6 +137,7 @@ def compare(
         "tested": found.tested,
         "examples": found.examples,
         "changed": changed,
+        "members": members,
         "chosen": known.sentence,
         "notes": [*pair.notes, *known.notes, *_sensitivity(changes, found)],
     }
@@ -166,8 +170,8 @@ class _Pair:
 
 
 def _pair(first: Audit | Evaluation, second: Audit | Evaluation, groups: str) -> _Pair:
-    all_before = _rows_of(first)
-    all_after = _rows_of(second)
+    all_before = rows_of(first)
+    all_after = rows_of(second)
     if isinstance(first, Audit):
         trials = audited_trials(first)
     else:
@@ -199,7 +203,8 @@ def _pair(first: Audit | Evaluation, second: Audit | Evaluation, groups: str) ->
     return _Pair(before, after, mine, outcomes, name, tuple(notes))
 
 
-def _rows_of(model: Audit | Evaluation) -> Evaluation:
+def rows_of(model: Audit | Evaluation) -> Evaluation:
+    """The rows of a model that is compared."""
     if isinstance(model, Audit):
         return model.evaluation
     if isinstance(model, Evaluation):
@@ -270,6 +275,13 @@ def _changed(groups: Sequence[Group], rows: Evaluation | None) -> dict[str, dict
     return {group.id: group.changed_rows(rows.row_ids, MOST_CHANGED) for group in groups if not group.task}
 
 
+def _random_rows(groups: Sequence[Group], rows: Evaluation | None) -> dict[str, list[Any]]:
+    """Id of a group -> ids of some of its rows."""
+    if rows is None:
+        return {}
+    return {group.id: group.random_rows(rows.row_ids, MOST_MEMBERS) for group in groups if not group.task}
+
+
 def _on_new_rows(slices: Audit, which: Sequence[str] | None, pair: _Pair) -> _Known:
     """Return slices of another audit, on rows that it did not see: no selection, no correction."""
     new = np.ones(len(pair.before), dtype=bool)
@@ -317,12 +329,13 @@ class _Found:
     changes: tuple[Change, ...] = ()
     tested: int = 0
     examples: dict[str, list[Any]] = field(default_factory=dict)
+    worse: tuple[Group, ...] = ()  # those of the changes that got worse, with their rows
     small: tuple[int, float | None] | None = None  # rows of a small slice, and the rise that they would show
 
 
 def _search(pair: _Pair, alpha: float, search: dict[str, Any], progress: Progress) -> _Found:
     """Search every task for slices where the second model is wrong and the first was right."""
-    found: list[tuple[Change, list[Any]]] = []
+    found: list[tuple[Change, Group]] = []
     tested = 0
     small = None
     for task, (before, after) in pair.outcomes.items():
@@ -333,15 +346,22 @@ def _search(pair: _Pair, alpha: float, search: dict[str, Any], progress: Progres
         level = settings.alpha / max(int(result.settings["tested"]), 1)
         held_out = ~result.discover
         for slice_ in result.slices:
-            broken = slice_.members & held_out & (after > before)
-            examples = np.sort(rows.row_ids[broken])[:MOST_EXAMPLES].tolist()
-            found.append((_found_change(slice_, task, (before, after), result, level), examples))
+            group = Group("", slice_.name, task, slice_.members & held_out, before, after, kind="found")
+            found.append((_found_change(slice_, group, result, level), group))
         n = round(SMALL * int(held_out.sum()))
         small = n, visible_rise(n, float((before > after)[held_out].mean()), level)
     found.sort(key=lambda pair: pair[0].judgement != "worse")
     changes = [replace(change, id=f"r{i}") for i, (change, _) in enumerate(found, start=1)]
-    worse = {change.id: found[i][1] for i, change in enumerate(changes) if change.judgement == "worse"}
-    return _Found(tuple(changes), tested, worse, small)
+    worse = tuple(replace(found[i][1], id=change.id) for i, change in enumerate(changes) if change.judgement == "worse")
+    examples = {group.id: _newly_wrong(group, pair.before.row_ids) for group in worse}
+    return _Found(tuple(changes), tested, examples, worse, small)
+
+
+def _newly_wrong(group: Group, ids: Array) -> list[Any]:
+    """Ids of some rows of a group that only the second model is wrong on, in their order."""
+    broken = group.inside & (group.after > group.before)
+    examples: list[Any] = np.sort(ids[broken])[:MOST_EXAMPLES].tolist()
+    return examples
 
 
 def _broken_rows(pair: _Pair, before: Array, after: Array) -> Evaluation:
@@ -360,10 +380,9 @@ def _broken_rows(pair: _Pair, before: Array, after: Array) -> Evaluation:
     )
 
 
-def _found_change(slice_: Slice, task: str, outcomes: tuple[Array, Array], result: Audit, level: float) -> Change:
+def _found_change(slice_: Slice, group: Group, result: Audit, level: float) -> Change:
     """A slice that was found, on held-out rows: worse only where it also has more such rows than the rest."""
-    inside = slice_.members & ~result.discover
-    change = measure(Group("", slice_.name, task, inside, *outcomes, kind="found"), result.evaluation.groups, level)
+    change = measure(group, result.evaluation.groups, level)
     if change.judgement == "worse" and slice_.verdict != "confirmed":
         return replace(change, judgement="no change shown")
     return change

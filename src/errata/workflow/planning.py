@@ -40,7 +40,8 @@ def plan_labels(
     by : {"opponents", "loss", "random"}
         What order rows are taken in; the last two are baselines.
     slices : list of str, optional
-        Ids of the slices to fix. Default: the confirmed ones.
+        Slices to fix: ids, "accepted", "confirmed" or "all". Default: those that people accepted where there are any
+        (`load(..., judged=True)`), else the confirmed ones.
     seed : int
         Of the random order.
 

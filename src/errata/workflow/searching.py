@@ -13,6 +13,7 @@ from ..core import Array, Evaluation, InputError, Progress, silent
 from ..core.apply import scoped
 from ..core.confirm import Settings, SliceCandidate, SplitTask
 from ..core.error_types import OutcomeSlice
+from ..core.leaves import SearchedTrees
 from ..engine import Engine, Local
 from ..hypothesis import OwnSlices
 from ..slicers import Approximation, Slicer, knows_outcome
@@ -24,9 +25,9 @@ APPROXIMATION = "-approximation"  # ends the key of an approximation
 MOST_UNLABELLED = 20_000  # held-out rows whose representations help a search: more take memory and say no more
 
 UNDECLARED = (
-    "Method `{}` reads outcomes of rows that it does not declare: slices of it change when held-out outcomes are "
-    "exchanged between rows. They count as reading the outcome, and approximations of them are tested in their place; "
-    "correct its `reads`."
+    "Method `{}` reads outcomes of rows that it does not declare, or looks rows up by their ids: slices of it change "
+    "when held-out outcomes and ids are exchanged between rows. They count as reading the outcome, and approximations "
+    "of them are tested in their place; correct its `reads`, or give what it looks up as a representation."
 )
 
 
@@ -153,6 +154,19 @@ def _run(search: Search, train: Evaluation | None, seed: int, effort: Effort) ->
     approximations = [item.approximation for item in outcome_slices if item.approximation is not None]
     candidates = fair + [candidate for candidate in approximations if candidate.members.any()]
     return Fit(search, slicers, candidates, outcome_slices)
+
+
+def grown_trees(fits: Sequence[Fit]) -> list[SearchedTrees]:
+    """Return the trees that searches grew, of methods that grow one for every group of rows."""
+    searches = []
+    for fit in fits:
+        search = fit.search
+        slicer: Any = search.slicer
+        if hasattr(slicer, "grown_trees"):
+            knowing = knows_outcome(slicer, search.trial.evaluation)
+            trees = slicer.grown_trees()
+            searches.append(SearchedTrees(trees, search.task, slicer.representation_, search.trial.discover, knowing))
+    return searches
 
 
 def _drawn(view: Evaluation, discover: Array, most: int) -> Array:

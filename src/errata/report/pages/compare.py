@@ -38,6 +38,8 @@ def context(view: View, request: Request) -> dict[str, Any]:
         "gate": comparison_gate(comparison, "compare", "worse"),
         "before": "this audit",
         "after": name,
+        "level": f"{100 * (1 - 2 * comparison.alpha):.0f}%",
+        "confirmed_after": sum(slice_.side == "hard" for slice_ in others[name].confirmed),
         "models": [audit.evaluation.origin.model or "" for audit in (view.audit, others[name])],
         "changed": changed_rows(view, others[name], comparison, {**request, "with": name}),
     }

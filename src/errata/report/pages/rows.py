@@ -8,6 +8,7 @@ import numpy as np
 
 from ...core import Audit
 from ...core.audit import of_kind
+from ...core.judgement import kept
 from ...explain.map import RowMap
 from .. import numbers, script_data
 from ..column_bars import all_column_bars
@@ -35,6 +36,7 @@ def context(view: View, request: Request) -> dict[str, Any]:
     data = rows_data(view) if view.links.saved else None
     return {
         "title": "Rows",
+        "sliced": bool(request.get("slice")),
         "slices": [*slices, *drawn],
         "orders": [(name, words) for name, words in ORDERS if _can_sort(audit, name)],
         "pixels": PIXELS * has_images(audit),
@@ -93,7 +95,7 @@ def rows_data(view: View) -> dict[str, Any] | None:
         "confidence": _single(confidence),
         "members": {s.id: script_data.packed(s.members[rows]) for s in audit.slices},
         "depth": {s.id: _levels(s.weights[rows]) for s in audit.slices},
-        "verdicts": {s.id: s.verdict for s in audit.slices},
+        "verdicts": {s.id: s.verdict for s in kept(audit)},
         "columns": bars,
     }
 
@@ -128,6 +130,7 @@ PAGE = Page(
     keys=(
         (", .", "rows: the page before, the next one"),
         ("d", "rows: draw others at random"),
+        ("c", "rows: write what is listed as CSV"),
         ("← →", "a row that is open: the one before, the next one"),
     ),
 )

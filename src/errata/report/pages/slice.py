@@ -17,6 +17,8 @@ from .. import marks, numbers, script_data, sentences
 from ..contract import Page, Request, View
 from ..error_type_lines import error_type_lines
 from ..judgement_lines import said_lines
+from ..parts.path import feature_values
+from ..row_items import has_images
 from ..sections import sections
 from ..slice_lines import slice_line
 from ..static_files import Script
@@ -39,6 +41,7 @@ def context(view: View, request: Request) -> dict[str, Any]:
         "title": values["name"],
         "said": said_lines(slice_, view.task_rows(slice_)),
         "queue": queue,
+        "classified": view.audit.evaluation.task == "classification",
         "edits": view.backend.edits(id),
         "mergeable": other_slices(standings, id),
         "questions": view.backend.questionnaire() is not None,
@@ -59,6 +62,10 @@ def slice_values(view: View, slice_: Slice, standings: Mapping[str, Any]) -> dic
         methods = f"{sentences.YOUR_OWN}."
     elif slice_.found_by:
         methods = f"Found by {', '.join(slice_.found_by)}."
+    group = view.class_of(slice_)
+    class_page = "" if group is None else view.links.class_page(group.id)
+    class_title = "" if group is None else group.title
+    strips = feature_values(view, slice_) if has_images(view.audit) else []
     merged_into = ""
     if slice_.judged is not None and slice_.judged.decided.into is not None:
         merged_into = slice_.judged.decided.into
@@ -73,6 +80,9 @@ def slice_values(view: View, slice_: Slice, standings: Mapping[str, Any]) -> dic
         "forest": forest(view, slice_),
         "forest_note": f"Share of held-out rows, each with its own 95% interval. {methods}",
         "error_types": error_type_lines(view, standings, slice_),
+        "strips": strips,
+        "class_page": class_page,
+        "class_title": class_title,
         "sections": sections(view, slice_),
     }
 
@@ -117,7 +127,7 @@ def _rate_line(axis: marks.Axis, slice_: Slice, name: str, errors: int, n: int, 
     return {
         "name": name,
         "own": own,
-        "form": marks.FORMS[slice_.verdict],
+        "form": marks.form_of(slice_),
         "rate": numbers.rate_of(errors, n),
         "count": numbers.out_of(errors, n),
         "at": axis.at(errors / n),
@@ -152,7 +162,12 @@ def details_of_test(audit: Audit, slice_: Slice) -> list[tuple[str, str]]:
     if measured is None or slice_.reason == UNCONFIRMABLE or changed:
         return []
     tested = int(audit.settings.get("tested", len(audit.slices)))
-    return [(numbers.q_value(measured.q_value), f"over {numbers.counted(tested, 'slice')} tested")]
+    lines = [(numbers.q_value(measured.q_value), f"over {numbers.counted(tested, 'slice')} tested")]
+    lines.append(("Margin", sentences.margin(audit.settings.get("delta"))))
+    found = sentences.searches(slice_.rule)
+    if found is not None:
+        lines.append(found)
+    return lines
 
 
 def saved_data(view: View) -> dict[str, Any]:
@@ -179,6 +194,7 @@ PAGE = Page(
     keys=(
         ("[ ]", "previous, next slice"),
         ("i x", "the focused row in, out of the slice"),
+        ("v", "all members of the slice"),
         ("/", "a hypothesis of your own"),
         ("l + - 0", "on the map: draw a loop, zoom in, out, reset; n saves the loop as a slice"),
     ),

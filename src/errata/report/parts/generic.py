@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from ...core import Explanation, Slice
+from ...core.words import clipped
 from ..contract import Part, Section, View
-from ..row_items import clipped
 
 IN_HEAD = ("name",)  # kinds that stand beside the name of the slice
 LONGEST = 300  # characters of a field

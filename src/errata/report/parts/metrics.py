@@ -30,6 +30,8 @@ TITLES = {
     "under_prediction": "Under-prediction",
 }
 
+RATES = ("error", "selection_rate", "fpr", "fnr", "precision", "recall")  # shares of rows
+
 
 def metric_table(view: View, slice_: Slice) -> dict[str, Any] | None:
     """One row a metric; None where the slice has none."""
@@ -43,17 +45,20 @@ def _line(row: MetricRow) -> dict[str, str]:
     return {
         "title": TITLES.get(row.metric, row.metric),
         "meaning": MEANINGS.get(row.metric, ""),
-        "slice": _with_interval(row.value, row.low, row.high),
+        "slice": _with_interval(row.metric, row.value, row.low, row.high),
         "n": numbers.count(row.n),
-        "rest": _with_interval(row.rest_value, row.rest_low, row.rest_high),
+        "rest": _with_interval(row.metric, row.rest_value, row.rest_low, row.rest_high),
         "rest_n": numbers.count(row.rest_n),
     }
 
 
-def _with_interval(value: float | None, low: float | None, high: float | None) -> str:
-    """ "0.31 (0.22 to 0.42)"."""
+def _with_interval(metric: str, value: float | None, low: float | None, high: float | None) -> str:
+    """ "31.0% (22.1 to 42.0)" of a rate, else "0.31 (0.22 to 0.42)"."""
     if value is None:
         return numbers.NOT_MEASURED
+    if metric in RATES:
+        text = numbers.rate(value)
+        return text if low is None or high is None else f"{text} ({numbers.interval(low, high)})"
     text = numbers.quantity(value)
     if low is None or high is None:
         return text

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core import Slice
-from ...explain.examples import ValuedExample
-from ...explain.features import FeatureImage, Features
+from ...explain.examples import FeatureImage, ValuedExample
+from ...explain.features import Features
 from ...explain.path import PathFeature, PathNumbers, TreePath
 from .. import numbers
+from ..class_trees import ClassTree, group_key
 from ..contract import Part, Section, View
-from ..image_sources import is_small
-from ..row_items import example_item
-from .tree import SIDES, tree_lines
+from ..feature_answers import result_of
+from ..image_sources import is_small_address
+from ..row_items import example_item, has_images
+from .tree import SIDES, searched_lines, tree_lines
 
 SECTION = Section("tree", "Tree", 5, note="Barlow: a path through a shallow tree of features.")
 QUANTILES = {0.0: "lowest", 0.5: "median", 1.0: "highest"}
-HEADER = 44  # characters of base64 that hold a PNG's size
 ROWS = {
     "failures": ("Failures of the path", "at random"),
     "right in the leaf": ("Right, on the path", "rows that meet the same conditions, and that the model gets right"),
@@ -35,25 +35,45 @@ def path_sentence(slice_: Slice) -> str:
 def path_values(view: View, slice_: Slice) -> dict[str, Any] | None:
     """The path, its tree and its features; None where the slice is no path."""
     path = slice_.explanation(TreePath)
-    views = slice_.explanation(Features)
-    if path is None:
+    group = view.class_of(slice_)
+    if path is None or group is None:
         return None
-    images: dict[int, Sequence[FeatureImage]] = {}
-    attack = ""
-    if views is not None:
-        images = {feature.feature: feature.images for feature in views.features}
-        attack = _attack(views)
+    views = slice_.explanation(Features)
+    attack = "" if views is None else attack_note(views)
     return {
         "slice": slice_.id,
-        "text": path.text,
+        "text": view.features.named(slice_.id, path.text),
         "within": path.within,
+        "class_page": view.links.class_page(group.id),
+        "class_title": group.title,
         "table": _table(path),
-        "tree": tree_lines(view.audit, slice_, path),
-        "note": _note(path),
+        "tree": tree_lines(view, group, path.tree, slice_),
+        "searched": searched_lines(view, group, path.tree),
+        "note": tree_note(group),
         "attack": attack,
-        "features": [_feature(view, feature, images.get(feature.feature, ())) for feature in path.features],
+        "strips_above": bool(has_images(view.audit)),
+        "features": feature_values(view, slice_),
         "groups": _groups(view, path),
     }
+
+
+def feature_values(view: View, slice_: Slice) -> list[dict[str, Any]]:
+    """The features of a slice's path, each with its rows, its images and what people said; empty of no path."""
+    path = slice_.explanation(TreePath)
+    key = group_key(slice_)
+    if path is None or key is None:
+        return []
+    views = slice_.explanation(Features)
+    images: dict[int, Sequence[FeatureImage]] = {}
+    if views is not None:
+        images = {feature.feature: feature.images for feature in views.features}
+    lines = []
+    for feature in path.features:
+        line = _feature(view, feature, images.get(feature.feature, ()))
+        name = view.features.name(key, feature.feature)
+        result = result_of(view.features.of(key, feature.feature))
+        lines.append({**line, "title": str(name), "by_people": name.note, "result": result})
+    return lines
 
 
 def _table(path: TreePath) -> list[dict[str, str]]:
@@ -74,16 +94,19 @@ def _numbers(counts: PathNumbers) -> dict[str, str]:
     }
 
 
-def _note(path: TreePath) -> str:
-    if not path.knows_outcome:
-        return "Numbers on search rows are too optimistic: the tree was grown to separate them."
+def tree_note(group: ClassTree) -> str:
+    """What the numbers of a tree are worth."""
+    if not group.knows_outcome:
+        return ""
     return (
-        "The path reads the outcome, since it was found within a label on the model’s own representation: its error is "
-        "high by construction on any rows. The verdict is measured on an approximation that does not read the outcome."
+        "This tree reads the label beside the model’s own features, and so the outcome: its leaves are wrong by "
+        "construction, on held-out rows too. A verdict is measured on an approximation that does not read the outcome; "
+        "its line stands below the leaf."
     )
 
 
-def _attack(views: Features) -> str:
+def attack_note(views: Features) -> str:
+    """How far the attacks of some features went."""
     return (
         f"Heat map: where the feature is. Attack: the image changed so that the feature rises, by at most "
         f"{numbers.quantity(views.radius)} (L2 of pixels in [0, 1]) in {numbers.counted(views.steps, 'step')}."
@@ -91,39 +114,47 @@ def _attack(views: Features) -> str:
 
 
 def _feature(view: View, feature: PathFeature, images: Sequence[FeatureImage]) -> dict[str, Any]:
-    cuts = [f"{SIDES[cut.op]} {numbers.quantity(cut.value)}" for cut in feature.cuts]
+    cuts = " and ".join(f"{SIDES[cut.op]} {numbers.quantity(cut.value)}" for cut in feature.cuts)
     activating = [_valued(view, row) for row in feature.activating]
     along = [
         {**_valued(view, row.example), "at": QUANTILES.get(row.quantile, f"{row.quantile:.0%}")}
         for row in feature.range
     ]
-    views = [_view(view, image) for image in images]
     return {
         "name": feature.name,
-        "note": f"{' and '.join(cuts)} on the path; {numbers.counted(feature.total, 'row')} in its group",
+        "cuts": cuts,
+        "note": f"{cuts} on the path; {numbers.counted(feature.total, 'row')} in its group",
         "activating": activating,
         "range": along,
-        "views": [{**row, **drawing} for row, drawing in zip(activating, views, strict=False)],
+        "views": with_images(view, activating, images),
     }
+
+
+def with_images(
+    view: View, rows: Sequence[dict[str, Any]], images: Sequence[FeatureImage], *, spare: bool = False
+) -> list[dict[str, Any]]:
+    """Rows with their heat maps and attacks; empty where none were drawn. spare: only those shown elsewhere too."""
+    return [{**row, **_view(view, row, image, spare)} for row, image in zip(rows, images, strict=False)]
 
 
 def _valued(view: View, row: ValuedExample) -> dict[str, Any]:
     return {**example_item(view, row), "value_text": numbers.quantity(row.value)}
 
 
-def _view(view: View, image: FeatureImage) -> dict[str, Any]:
+def _view(view: View, row: Mapping[str, Any], image: FeatureImage, spare: bool) -> dict[str, Any]:
     """The image, its heat map and its attack, as far as there is room for them on the page."""
     no_heat = "nowhere in it" if image.heat is None else "left out"
     raised = "could not be raised"
     if image.moved:
         raised = f"{numbers.quantity(image.before)} → {numbers.quantity(image.after)}"
     return {
-        "own": view.images.inline(image.image),
-        "heat": view.images.inline(image.heat),
+        "own": row["picture"]
+        or view.images.inline(image.image, spare=spare),  # an audit need not have the images of its rows
+        "heat": view.images.inline(image.heat, spare=spare),
         "no_heat": no_heat,
-        "attacked": view.images.inline(image.attack),
+        "attacked": view.images.inline(image.attack, spare=spare),
         "raised": raised,
-        "hard": is_small(base64.b64decode(image.image.partition(",")[2][:HEADER])),
+        "hard": is_small_address(image.image),
     }
 
 

@@ -44,6 +44,7 @@ def metadata_profile(view: View, slice_: Slice) -> dict[str, Any] | None:
     differing = [column for column in columns if abs(column.rows[0].search_points) >= LEAST_POINTS]
     return {
         "top": [value_row(column.column, column.rows[0]) for column in differing[:PROFILE_ROWS]],
+        "outcome_head": outcome_head(view),
         "all": [value_row(column.column, row) for column in columns for row in column.rows],
         "columns": len(columns),
         "skipped": sentences.skipped(metadata.skipped),
@@ -101,11 +102,21 @@ def value_row(column: str, row: ValueRow) -> dict[str, Any]:
     }
 
 
+def outcome_head(view: View) -> str:
+    """The heading of a column that `outcome_texts` fills."""
+    return f"{outcome_word(view)}, of all rows with it"
+
+
+def outcome_word(view: View) -> str:
+    """What is counted of rows: how many are wrong, or their mean loss where none can be."""
+    return "Mean loss" if view.audit.evaluation.errors is None else "Wrong"
+
+
 def outcome_texts(outcome: Outcome) -> dict[str, str]:
     """The error of all rows a description matches, with its counts; the mean loss where there are no errors."""
     if outcome.errors is None:
         return {
-            "outcome": f"mean loss {numbers.quantity(outcome.mean_loss)}",
+            "outcome": numbers.quantity(outcome.mean_loss),
             "outcome_count": numbers.counted(outcome.n, "row"),
         }
     counts = numbers.out_of(outcome.errors, outcome.n)

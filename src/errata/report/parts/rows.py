@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...core import Slice
+from ...core import HeldOutMeasure, Slice
 from ...core.audit import UNCONFIRMABLE
 from ...explain.examples import Example
 from ...explain.exemplars import Exemplars
@@ -30,7 +30,7 @@ def rows_section(view: View, slice_: Slice, parts: Sequence[Values]) -> dict[str
     folded = [_with_items(view, slice_, group, linked=False) for part in parts for group in part["folded"]]
     rows = sum(len(group["rows"]) for group in groups)
     heading = "Images" if has_images(view.audit) else "Rows"
-    measured = slice_.confirm
+    measured = _measure_as_found(slice_)
     if measured is None:
         right = "Some"
     else:
@@ -38,7 +38,7 @@ def rows_section(view: View, slice_: Slice, parts: Sequence[Values]) -> dict[str
     return {
         "heading": heading,
         "all_members": f"See all {numbers.counted(int(slice_.members.sum()), 'member')}",
-        "shown": f"{numbers.counted(rows, 'row')} from {numbers.in_words(len(groups))} groups; "
+        "shown": f"{numbers.counted(rows, 'row')} from {numbers.counted(len(groups), 'group')}; "
         "shares are drawn above each.",
         "one_sided": f"Errors only. {right} of this slice is right; a hypothesis from errors alone is often false.",
         "groups": groups,
@@ -107,7 +107,7 @@ def easy_end(view: View, slice_: Slice) -> dict[str, Any] | None:
 def _at_random(slice_: Slice, exemplars: Exemplars) -> dict[str, Any]:
     members = exemplars.group("slice")
     rows = [row for row in members.rows if row.picked == "random"]
-    measured = slice_.confirm
+    measured = _measure_as_found(slice_)
     share = None
     if measured is not None and measured.error_rate is not None and slice_.reason != UNCONFIRMABLE:
         share = 100 * measured.rate
@@ -115,8 +115,13 @@ def _at_random(slice_: Slice, exemplars: Exemplars) -> dict[str, Any]:
     return _group("Members at random", note, rows, wide=True, share=share)
 
 
+def _measure_as_found(slice_: Slice) -> HeldOutMeasure | None:
+    """The numbers of the rows that examples were drawn from: people may have changed the slice since."""
+    return slice_.confirm if slice_.judged is None else slice_.judged.found.confirm
+
+
 def _members_note(slice_: Slice, rows: Sequence[Example], of: int) -> str:
-    measured = slice_.confirm
+    measured = _measure_as_found(slice_)
     known = measured is not None and measured.error_rate is not None
     wrong = sum(bool(row.wrong) for row in rows) if known else None
     in_all = ""

@@ -10,7 +10,7 @@ from ...explain.rule import Rule, RuleCondition, RuleRow
 from ...explain.view import Outcome
 from .. import numbers, sentences
 from ..contract import Part, View
-from .profile import outcome_texts
+from .profile import outcome_head, outcome_texts, outcome_word
 from .words import SECTION
 
 MOST_OTHERS = 3  # rules beside the first
@@ -29,6 +29,8 @@ def rule_values(view: View, slice_: Slice) -> dict[str, Any] | None:
         "sql": first.sql,
         "sentence": sentences.rule(first, rule.own),
         "conditions": [_condition(first, part) for part in first.conditions],
+        "without_head": f"{outcome_word(view)} without it",
+        "outcome_head": outcome_head(view),
         "others": [_other(row) for row in rule.rows[1 : 1 + MOST_OTHERS]],
     }
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from ...core import Slice
 from ...core.audit import of_kind
-from ...explain.sizes import Sizes
+from ...core.judgement import kept
+from ...explain.sizes import Sizes, SlicePoint, measure_point
 from .. import marks
 from ..contract import Part, Section, View
 
@@ -24,7 +27,23 @@ def size_plots(view: View, slice_: None) -> dict[str, Any] | None:
     if not plots:
         return None
     numbered = {slice_.id: j + 1 for j, slice_ in enumerate(view.audit.slices)}
-    return {"plots": [marks.size_plot(plot, numbered) for plot in plots]}
+    return {"plots": [marks.size_plot(_as_left(view, plot), numbered) for plot in plots]}
+
+
+def _as_left(view: View, sizes: Sizes) -> Sizes:
+    """The slices that count, with the names and the rows that people gave them."""
+    entries = {entry.id: entry for entry in sizes.slices}
+    slices = [slice_ for slice_ in kept(view.audit) if slice_.id in entries]
+    return replace(sizes, slices=tuple(_entry(view, entries[slice_.id], slice_) for slice_ in slices))
+
+
+def _entry(view: View, entry: SlicePoint, slice_: Slice) -> SlicePoint:
+    entry = replace(entry, name=slice_.name)
+    losses = view.task_rows(slice_).losses
+    if slice_.judged is None or not slice_.judged.changed or losses is None:
+        return entry
+    point = measure_point(losses, slice_.members, ~view.audit.discover)
+    return replace(entry, point=point, verdict="not confirmed")  # these rows were not tested: drawn hollow
 
 
 SIZES = Part("sizes", SECTION, size_plots, "part_sizes.html")

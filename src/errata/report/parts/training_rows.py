@@ -7,6 +7,7 @@ from typing import Any
 
 from ...core import Slice
 from ...core.audit import of_kind
+from ...core.words import clipped
 from ...explain.coherence import CHANCE, Coherence, Homogeneity
 from ...explain.own_label import LabelShare, OwnLabel
 from ...explain.relabel import Relabel
@@ -14,7 +15,7 @@ from ...explain.training_opponents import Opponents, OpponentShare
 from ...explain.training_rows import TrainingRow
 from .. import numbers
 from ..contract import Part, Section, Values, View
-from ..row_items import LONG, MARKS, clipped, example_item, loss_text
+from ..row_items import LONG, MARKS, example_item, loss_text
 
 PROFILE = 6
 FEW = 4

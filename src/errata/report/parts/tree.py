@@ -1,17 +1,22 @@
-"""The whole tree of a path, as lines: each node with its rows, its error, and how much of all failures it holds."""
+"""The whole tree of a group, as lines: each node with its rows, its error, and how much of all failures it holds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from ...core import Audit, Slice
+from ...core import Slice
+from ...core.audit import UNCONFIRMABLE
 from ...core.gaps import wilson
-from ...explain.path import TreePath
-from ...explain.tree import NodeRows, TreeNode
+from ...explain.path import path_rule
+from ...explain.tree import NodeRows, Tree, TreeNode
 from .. import marks, numbers
+from ..class_trees import ClassTree
+from ..contract import View
 
 SIDES = {"<=": "below", ">": "above"}
+NOT_RECORDED = "not recorded"
+SEARCHED = "search rows, where the tree was grown"
 GUIDES = {  # (the level of the node itself, whether that level goes on below) -> what is drawn
     (True, True): "tee",
     (True, False): "elbow",
@@ -20,67 +25,130 @@ GUIDES = {  # (the level of the node itself, whether that level goes on below) -
 }
 
 
-def tree_lines(audit: Audit, slice_: Slice, path: TreePath) -> dict[str, Any] | None:
-    """None of an audit that was saved without it. Numbers of held-out rows, where they may be shown."""
-    if path.tree is None:
+def tree_lines(view: View, group: ClassTree, tree: Tree | None, own: Slice | None = None) -> dict[str, Any] | None:
+    """A tree on held-out rows, with a line for what was measured of a slice where those are not the rows of its leaf.
+
+    None of an audit that was saved without it. own: the slice whose path is marked.
+    """
+    if tree is None:
         return None
-    nodes = path.tree.nodes
-    held_out = nodes[0].confirm is not None
-    counts = [node.confirm or node.searched for node in nodes]
-    axis = _axis(audit, counts)
-    slices = _slices_by_leaf(audit, slice_)
-    lines = [_line(node, count, counts[0], axis) for node, count in zip(nodes, counts, strict=True)]
-    for i, (line, node) in enumerate(zip(lines, nodes, strict=True)):
-        line |= {
-            "words": _words(node, path.within),
-            "guides": _guides(nodes, i),
-            "slices": slices.get(node.leaf, []),
-        }
-    rows = "held-out rows" if held_out else "search rows, where the tree was grown"
+    counts = [node.confirm for node in tree.nodes]
+    measured = [NodeRows(it.confirm.n, it.confirm.errors) for it in group.slices if it.confirm is not None]
+    axis = _axis(view, [*(count for count in counts if count is not None), *measured])
+    leaves = _slices_by_leaf(group)
+    lines = []
+    for i, node in enumerate(tree.nodes):
+        line = _node_line(view, group, tree.nodes, i, counts[0], counts[i], axis)
+        lines.append(line)
+        for slice_ in leaves.get(node.leaf, []):
+            is_own = own is not None and slice_.id == own.id
+            if _is_measured_apart(group, slice_):
+                lines.append(_measured_line(slice_, line, axis, is_own))
+            else:
+                line["slices"].append((slice_.id, is_own))
+                line["here"] = line["here"] or is_own
+    recorded = counts[0] is not None
+    return {"lines": lines, "axis": axis, "drawn": True, "recorded": recorded, "rows": "held-out rows"}
+
+
+def searched_lines(view: View, group: ClassTree, tree: Tree | None) -> dict[str, Any] | None:
+    """The same tree on the rows that grew it: never drawn, and behind "Details"."""
+    if tree is None:
+        return None
+    counts = [node.searched for node in tree.nodes]
+    axis = _axis(view, counts)
+    lines = [_node_line(view, group, tree.nodes, i, counts[0], count, axis) for i, count in enumerate(counts)]
+    return {"lines": lines, "axis": axis, "drawn": False, "recorded": True, "rows": SEARCHED}
+
+
+def _axis(view: View, counts: Sequence[NodeRows]) -> marks.Axis:
+    """The audit's own, unless a node would lie beyond its end."""
+    beyond = any(count.failures > view.axis.top * count.n for count in counts)
+    return marks.Axis(1.0) if beyond else view.axis
+
+
+def _node_line(
+    view: View,
+    group: ClassTree,
+    nodes: Sequence[TreeNode],
+    at: int,
+    root: NodeRows | None,
+    count: NodeRows | None,
+    axis: marks.Axis,
+) -> dict[str, Any]:
+    node = nodes[at]
+    condition = node.condition
+    words = group.title
+    by_people = ""
+    if condition is not None:
+        name = view.features.name(group.key, condition.feature)
+        words = f"{name} {SIDES[condition.op]} {numbers.quantity(condition.value)}"
+        by_people = name.note
     return {
-        "lines": lines,
-        "axis": axis,
-        "drawn": held_out,  # what was searched is never in a chart
-        "rows": rows,
+        "depth": node.depth,
+        "on_path": node.here,
+        "here": False,
+        "words": words,
+        "by_people": by_people,
+        "guides": _guides(nodes, at),
+        "slices": [],
+        **count_values(count, axis),
+        **_shares(count, root),
     }
 
 
-def _axis(audit: Audit, counts: Sequence[NodeRows]) -> marks.Axis:
-    """The audit's own, unless a node would lie beyond its end."""
-    plain = marks.error_axis(audit.slices)
-    beyond = any(count.failures > plain.top * count.n for count in counts)
-    return marks.Axis(1.0) if beyond else plain
+def _is_measured_apart(group: ClassTree, slice_: Slice) -> bool:
+    """Whether the rows of a slice's verdict are others than those of its leaf."""
+    changed = slice_.judged is not None and slice_.judged.changed
+    return group.knows_outcome or changed
 
 
-def _line(node: TreeNode, count: NodeRows, root: NodeRows, axis: marks.Axis) -> dict[str, Any]:
-    n = count.n
-    failures = count.failures
-    all_failures = root.failures
-    rate = failures / n if n else 0.0
-    share = failures / all_failures if all_failures else 0.0
-    low, high = wilson(failures, n)
-    at = axis.at(rate) if n else None
+def _measured_line(slice_: Slice, leaf: dict[str, Any], axis: marks.Axis, is_own: bool) -> dict[str, Any]:
+    """What the headline of a slice says, below the leaf that it stands for."""
+    measured = slice_.confirm
+    count = None
+    if measured is not None and slice_.reason != UNCONFIRMABLE:
+        count = NodeRows(measured.n, measured.errors)
+    changed = slice_.judged is not None and slice_.judged.changed
+    words = "as people left it" if changed else "what was measured: an approximation of this leaf"
+    continued = {"tee": "line", "elbow": "gap"}
     return {
-        "depth": node.depth,
-        "here": node.here,
-        "leaf": node.leaf is not None,
-        "n": numbers.count(n),
-        "rate": numbers.rate_of(failures, n),
-        "count": numbers.out_of(failures, n),
-        "holds": numbers.rate_of(failures, all_failures),
-        "importance": f"{rate * share:.3f}",
+        "depth": leaf["depth"] + 1,
+        "on_path": False,
+        "here": is_own,
+        "words": words,
+        "by_people": "",
+        "guides": [*(continued.get(guide, guide) for guide in leaf["guides"]), "elbow"],
+        "slices": [(slice_.id, is_own)],
+        **count_values(count, axis),
+        "holds": "",
+        "importance": "",
+    }
+
+
+def count_values(count: NodeRows | None, axis: marks.Axis) -> dict[str, Any]:
+    """Rows, error rate and interval, as text and as places on an axis; None: not recorded."""
+    if count is None:
+        return {"n": "", "rate": NOT_RECORDED, "count": "", "at": None, "low": 0.0, "high": 0.0, "label": ""}
+    low, high = wilson(count.failures, count.n)
+    at = axis.at(count.failures / count.n) if count.n else None
+    return {
+        "n": numbers.count(count.n),
+        "rate": numbers.rate_of(count.failures, count.n),
+        "count": numbers.out_of(count.failures, count.n),
         "at": at,
         "low": axis.at(low),
         "high": axis.at(high),
-        "label": f"{numbers.out_of(failures, n)} wrong, 95% interval {numbers.interval(low, high)}",
+        "label": f"{numbers.out_of(count.failures, count.n)} wrong, 95% interval {numbers.interval(low, high)}",
     }
 
 
-def _words(node: TreeNode, within: str) -> str:
-    condition = node.condition
-    if condition is None:
-        return within or "all rows"
-    return f"{condition.name} {SIDES[condition.op]} {numbers.quantity(condition.value)}"
+def _shares(count: NodeRows | None, root: NodeRows | None) -> dict[str, str]:
+    if count is None or root is None:
+        return {"holds": "", "importance": ""}
+    rate = count.failures / count.n if count.n else 0.0
+    share = count.failures / root.failures if root.failures else 0.0
+    return {"holds": numbers.rate_of(count.failures, root.failures), "importance": f"{rate * share:.3f}"}
 
 
 def _guides(nodes: Sequence[TreeNode], at: int) -> list[str]:
@@ -96,18 +164,11 @@ def _guides(nodes: Sequence[TreeNode], at: int) -> list[str]:
     return guides
 
 
-def _slices_by_leaf(audit: Audit, slice_: Slice) -> dict[int | None, list[str]]:
-    """Leaf -> the ids of the audit's slices that are it."""
-    own = _rule(slice_)
-    leaves: dict[int | None, list[str]] = {}
-    for other in audit.slices:
-        rule = _rule(other)
-        if all(rule.get(name) == own.get(name) for name in ("kind", "nodes", "scope", "pair", "representation")):
-            leaves.setdefault(rule["leaf"], []).append(other.id)
+def _slices_by_leaf(group: ClassTree) -> dict[int | None, list[Slice]]:
+    """Leaf -> the slices of the audit that are it, or stand for it."""
+    leaves: dict[int | None, list[Slice]] = {}
+    for slice_ in group.slices:
+        rule = path_rule(slice_.rule)
+        assert rule is not None
+        leaves.setdefault(rule["leaf"], []).append(slice_)
     return leaves
-
-
-def _rule(slice_: Slice) -> Mapping[str, Any]:
-    """The path itself, where the slice is an approximation of it."""
-    rule: Mapping[str, Any] = slice_.rule.get("of") or slice_.rule
-    return rule

@@ -6,14 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 from ...core import Slice
+from ...core.words import clipped
 from ...explain.captions import CaptionRow, DirectionCaptions
 from ...explain.descriptions import Descriptions
 from ...explain.names import Name
 from ...explain.tokens import Tokens
 from .. import numbers, sentences
 from ..contract import Part, Section, View
-from ..row_items import SHORT, clipped
-from .profile import outcome_texts
+from ..row_items import SHORT
+from .profile import outcome_head, outcome_texts
 
 MOST_TEXTS = 5
 
@@ -21,7 +22,7 @@ SECTION = Section("words", "Words and rules", 3, template="section_words.html", 
 
 
 def token_table(view: View, slice_: Slice) -> dict[str, Any] | None:
-    """Words and phrases that members have more of than the rest."""
+    """Words and phrases that members have more of than the rest; none that no held-out member has."""
     tokens = slice_.explanation(Tokens)
     if tokens is None:
         return None
@@ -37,8 +38,14 @@ def token_table(view: View, slice_: Slice) -> dict[str, Any] | None:
             **outcome_texts(row.match.outcome),
         }
         for row in tokens.rows
+        if row.match.covers[0]
     ]
-    return {"rows": rows, "chosen": how_chosen(tokens), "length": sentences.lengths(tokens.length)}
+    return {
+        "rows": rows,
+        "outcome_head": outcome_head(view),
+        "chosen": how_chosen(tokens),
+        "length": sentences.lengths(tokens.length),
+    }
 
 
 def how_chosen(tokens: Tokens) -> str:

@@ -18,20 +18,23 @@ async function fetchQueue() {
 async function load() {
   const now = state.load = Symbol();
   Object.assign(state, { items: [], at: 0, entries: [] });
+  box.classList.add("loading");
   show(); find(".count").textContent = ""; find(".who").textContent = ""; find(".empty").textContent = "Loading."; find("[data-next]")?.setAttribute("hidden", "");
   let queue;
   try {
     queue = await fetchQueue();
     if (now !== state.load) return;
   } catch (error) {
+    box.classList.remove("loading");
     find(".empty").textContent = `The rows could not be loaded: ${error.message}. Load the page again.`;
     find(".empty").hidden = false;
     return;
   }
   Object.assign(state, { items: queue.items, at: 0, done: queue.done, of: queue.of, entries: [] });
   find(".recent").replaceChildren();
-  find(".who").textContent = `as ${personName()}`;
+  find(".who").textContent = personWords();
   show(); showAgreement(queue);
+  box.classList.remove("loading");
 }
 
 function show() {
@@ -67,7 +70,7 @@ async function saveNow(entry) {
 
 function giveAnswer(button) {
   const item = state.items[state.at];
-  if (!item) return;
+  if (!item || lacksName()) return;
   const answer = JSON.parse(button.dataset.answer);
   const seconds = (performance.now() - state.shownAt) / 1000;
   const annotation = { queue: box.dataset.annotate, item: item.id, person: personName(), task: box.dataset.task, answer, seconds, key: makeKey() };
@@ -147,6 +150,7 @@ function makeSettleButtons(dispute) {
     const button = document.createElement("button");
     button.type = "button"; button.className = "btn"; button.textContent = `Settle as ${nameAnswer(answer)}`;
     button.addEventListener("click", () => {
+      if (lacksName()) return;
       const annotation = { queue: box.dataset.annotate, item: dispute.item, person: personName(), task: box.dataset.task, answer, settles: true, key: makeKey() };
       save({ name: `settled as ${nameAnswer(answer)}`, annotation }).then(refreshSoon);
     });

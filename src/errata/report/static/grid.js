@@ -18,7 +18,7 @@ function showMoved(mixed, edits, loaded = false) {
   sentence.hidden = parts.length === 0;
   const served = document.querySelector("[data-decide]");
   const numbers = !served ? "The numbers above are those of the unchanged slice." : loaded ? "The numbers above are those of the slice as people left it." : "The numbers above follow when the page is loaded again.";
-  sentence.textContent = `You put ${parts.join(" and ")}. ${numbers}`;
+  sentence.textContent = `People put ${parts.join(" and ")}. ${numbers}`;
 }
 
 for (const mixed of document.querySelectorAll("[data-mixed]")) {
@@ -47,7 +47,9 @@ document.addEventListener("click", (event) => {
 
 function move(row, inside) {
   const mixed = row.closest("[data-mixed]");
-  mixed.errataEdits[row.dataset.row] = inside;
+  if (!mixed.dispatchEvent(new CustomEvent("errata-move", { bubbles: true, cancelable: true }))) return;
+  const edits = mixed.errataEdits;
+  if (edits[row.dataset.row] === !inside) delete edits[row.dataset.row]; else edits[row.dataset.row] = inside; // back where it was
   for (const same of mixed.querySelectorAll("[data-row]")) if (same.dataset.row === row.dataset.row) same.classList.toggle("out", !inside);
   showMoved(mixed, mixed.errataEdits);
   mixed.dispatchEvent(new CustomEvent("errata-moved", { bubbles: true, detail: { slice: mixed.dataset.mixed, row: row.dataset.row, inside } }));

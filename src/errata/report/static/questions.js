@@ -22,7 +22,7 @@ async function load() {
     Object.assign(state, { done: result.done, others: result.others, entries: [] });
   } catch (error) { if (now !== state.load) return; find(".saved").textContent = `Your earlier answers could not be loaded: ${error.message}. Load the page again.`; }
   state.order = all.map((section) => section.dataset.about).filter((about) => !(about in state.done));
-  find(".who").textContent = `as ${personName()}`;
+  find(".who").textContent = personWords();
   show(); showAnswers();
 }
 
@@ -76,7 +76,7 @@ function countWords() {
 function showRefusal(words) { const bad = find(".bad"); bad.hidden = !words; bad.textContent = words; }
 
 async function save() {
-  if (!currentSection() || state.busy) return;
+  if (!currentSection() || state.busy || lacksName()) return;
   const about = state.order[0];
   const answer = read();
   const seconds = (performance.now() - state.shownAt) / 1000;

@@ -233,6 +233,7 @@ class RowList {
   }
 
   move(line, slice, inside) {
+    if (!person.value.trim()) { setTimeout(lacksName, 50); return; } // behind the viewer, which closes first
     const body = JSON.stringify({ slice, item: line.id, inside, person: personName() });
     const said = this.page.querySelector(".rows-said");
     fetch("/api/edits", { method: "POST", headers: { "content-type": "application/json" }, body })
@@ -244,7 +245,10 @@ class RowList {
 
   download(kind) {
     const found = this.source.find(this.query).map((j) => this.source.line(j));
-    const cell = (value) => (/[",\n\r]/.test(String(value ?? "")) ? `"${String(value).replaceAll('"', '""')}"` : String(value ?? ""));
+    // A spreadsheet would run a text that begins so as a formula; a number is as it was.
+    const isFormula = (text) => /^[=+\-@\t\r]/.test(text) && !/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text);
+    const safe = (value) => (isFormula(String(value ?? "")) ? `'${value}` : String(value ?? ""));
+    const cell = (value) => (/[",\n\r]/.test(safe(value)) ? `"${safe(value).replaceAll('"', '""')}"` : safe(value));
     const names = ["id", "label", "prediction", "wrong", "loss"];
     const columns = found.length ? found[0].metadata.map(([name]) => name) : [];
     const lines = found.map((line) => [...names.map((name) => line[name]), ...line.metadata.map(([, value]) => value)].map(cell).join(","));
