@@ -275,7 +275,13 @@ def test_the_same_seed_gives_the_same_slices_in_any_order_of_the_rows():
     order = np.random.default_rng(1).permutation(2000)
     first = make("consensus").fit(evaluation)
     second = make("consensus").fit(evaluation.rows(order))
-    assert np.array_equal(first.membership(evaluation)[order], second.membership(evaluation.rows(order)))
+    before = first.to_state().arrays
+    assert all(np.array_equal(array, before[name]) for name, array in second.to_state().arrays.items())
+    weights = first.membership(evaluation)[order]
+    others = second.membership(evaluation.rows(order))
+    assert np.array_equal(weights > 0, others > 0)
+    # Some processors round a row of a product by where it stands in the matrix.
+    assert np.abs(weights - others).max() < 1e-6
 
 
 def test_a_saved_slicer_answers_as_before():
