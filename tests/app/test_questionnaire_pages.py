@@ -22,7 +22,7 @@ from support.small_audits import image_evaluation, quick_audit
 
 ASKED = Questionnaire(questionnaire.form(), questionnaire.checked)
 SAID = {"description3": "dark ground", "description15": "a dark ground behind the shape", "ease": 4, "confidence": 5,
-        "view": None, "necessity": "spurious", "actions": ["collect", "warn users"]}  # fmt: skip
+        "view": None, "necessity": "spurious", "actions": ["collect", "warn users"], "statements": {}}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

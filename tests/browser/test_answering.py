@@ -15,6 +15,7 @@ from errata.core import Audit
 from errata.explain.features import Features
 from errata.people import questionnaire
 from errata.people.records import Records
+from errata.report.class_trees import class_of, class_trees
 from support.small_audits import image_evaluation, quick_audit
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page is opened")
@@ -48,8 +49,13 @@ def home(serve: Any, audit: Audit) -> tuple[str, Records]:
 
 
 def abouts(audit: Audit) -> list[str]:
+    """The features of the path, then the others that say most about failure in its class, then the method."""
     told = next(one.to_json() for one in audit.slices[0].explanations if one.kind == "path")
-    return [f"s1 {one['name']}" for one in told["features"]]
+    of_path = [one["name"] for one in told["features"]]
+    group = class_of(class_trees(audit), audit.slices[0])
+    others = [f"feature {one.feature}" for one in group.features]
+    assert len(others) > len(of_path)
+    return [f"s1 {name}" for name in dict.fromkeys([*of_path, *others])] + ["the method"]
 
 
 def start(page: Any, name: str) -> None:
@@ -91,7 +97,7 @@ def test_answered_by_keys_alone(open_page: Open, home: tuple[str, Records], audi
     (entry,) = records.answers("s1", "Ada", "questionnaire")
     assert entry.answer == {
         "description3": "dark ground", "description15": "a dark ground behind it", "ease": 4, "confidence": 2,
-        "view": "heat map", "necessity": "spurious", "actions": ["collect", "warn users"],
+        "view": "heat map", "necessity": "spurious", "actions": ["collect", "warn users"], "statements": {},
     }  # fmt: skip
     assert entry.seconds is not None
     expect(shown).to_have_attribute("data-about", asked[1])
@@ -140,19 +146,34 @@ def test_nobody_is_named_while_answers_are_on_their_way(open_page: Open, home: t
 
 def test_all_answered_by_two_people(open_page: Open, home: tuple[str, Records], audit: Audit) -> None:
     address, asked = home[0], abouts(audit)
+    scores = {"Ada": "1", "Bob": "4"}
     for name, word in (("Ada", "one"), ("Bob", "two")):
         page = open_page(address)
         start(page, name)
         expect(page.locator(".said-list")).to_have_text("Nothing yet.")
-        for _ in asked:
+        expect(page.locator("[data-question='statement new']")).to_be_hidden()
+        for _ in asked[:-1]:
             page.locator("#q-description3").fill(word)
             with page.expect_response("**/api/annotations"):
                 page.locator("#q-description15").press("Enter")
             expect(page.locator("#q-description3")).to_have_value("")
+        expect(page.locator("#q-description3")).to_be_hidden()
+        for key in ("5", "4", "1", "2", "3", scores[name]):  # of the six statements, in their order
+            page.keyboard.press(key)
+        with page.expect_response("**/api/annotations"):
+            page.keyboard.press("Enter")
         expect(page.locator(".empty")).to_have_text(f"All {len(asked)} have your answer.")
         expect(page.locator("form.side-col")).to_be_hidden()
     expect(page.locator(".said-list")).to_contain_text(f"{asked[0]}, Bob: “two”")
     expect(page.locator(".said-list")).to_contain_text(f"{asked[0]}, Ada: “one”")
+    expect(page.locator(".said-list")).to_contain_text("the method, Bob: easy to use 5, easy to understand 4, new 1")
+    given = {answer.person: answer.answer["statements"] for answer in home[1].answers("s1") if answer.item == asked[-1]}
+    assert [(one["easy to use"], one["again"], one["valuable"]) for one in given.values()] == [(5, 3, 1), (5, 3, 4)]
+    for path in ("/slice/s1", "/class/t1"):
+        page.goto(address.partition("/annotate")[0] + path)
+        page.get_by_text("Of the method as a whole").click()
+        valuable = page.locator(".answers", has_text="It can show where and why a model fails.")
+        expect(valuable).to_contain_text("mean 2.5, n = 2")
 
 
 def test_an_answer_without_a_server_waits_and_is_a_file(

@@ -8,12 +8,19 @@ import numpy as np
 import pytest
 
 from errata.core import InputError
-from errata.people.questionnaire import QuestionnaireAnswer, cumulative, description_agreement, mean_scores, tally
+from errata.people.questionnaire import (
+    QuestionnaireAnswer,
+    cumulative,
+    description_agreement,
+    mean_scores,
+    statement_scores,
+    tally,
+)
 
 FULL = {
     "about": "s1 feature 1456", "person": "p1", "description3": "metal buckle shine",
     "description15": "a round buckle of bright metal on leather", "ease": 4, "confidence": 5, "view": "both",
-    "necessity": "spurious", "actions": ["collect", "warn users"],
+    "necessity": "spurious", "actions": ["collect", "warn users"], "statements": {"new": 4},
 }  # fmt: skip
 
 
@@ -28,7 +35,8 @@ def test_an_answer_survives_json():
 def test_what_was_not_asked_is_none():
     crowd = QuestionnaireAnswer(about="f", person="p", description3="fur", ease=1)
     assert crowd.to_json() == {
-        **dict.fromkeys(FULL), "about": "f", "person": "p", "description3": "fur", "ease": 1, "actions": []
+        **dict.fromkeys(FULL), "about": "f", "person": "p", "description3": "fur", "ease": 1, "actions": [],
+        "statements": {},
     }  # fmt: skip
     assert QuestionnaireAnswer.from_json(crowd.to_json()) == crowd
 
@@ -48,6 +56,10 @@ def test_what_was_not_asked_is_none():
         ({"necessity": "maybe"}, "`necessity` must be one of necessary, spurious"),
         ({"actions": ["collect", "pray"]}, "`action` must be one of collect, .*, other; got 'pray'"),
         ({"actions": "collect"}, "`actions` must be a list; got the text 'collect'"),
+        ({"statements": {"mew": 4}}, "`statement` must be one of easy to use, .*, valuable; got 'mew'"),
+        ({"statements": {"new": 6}}, "`statements.new` must be a whole number from 1 to 5; got 6"),
+        ({"statements": {"new": None}}, "`statements.new` has no number; leave out what was not answered"),
+        ({"statements": [4]}, "`statements` must map statements to numbers"),
         ({"about": ""}, "`about` of an answer must be a text"),
         ({"person": None}, "`person` of an answer must be a text"),
         ({"eas": 3}, "unknown part of an answer `eas`; did you mean `ease`"),
@@ -62,6 +74,15 @@ def test_longest_descriptions_are_allowed_and_names_are_needed():
     assert QuestionnaireAnswer.from_json({**FULL, "description15": "word " * 15}).description15
     with pytest.raises(InputError, match="an answer needs `person`; got about"):
         QuestionnaireAnswer.from_json({"about": "f"})
+
+
+def test_scores_of_statements_are_of_those_who_answered_them():
+    answers = [
+        QuestionnaireAnswer(about="the method", person=person, statements=given)
+        for person, given in {"p": {"new": 4, "again": 2}, "q": {"new": 1}, "r": {}}.items()
+    ]
+    scores = statement_scores(answers)
+    assert (scores["new"], scores["again"], scores["valuable"]) == ([4, 1], [2], [])
 
 
 AXES = {"fur": [1, 0], "hair": [0.6, 0.8], "dots": [0, 3], "the": [0, 0]}

@@ -1,13 +1,14 @@
 """A questionnaire about the images of a feature (Barlow, sections 8 and 9): answers, agreement, cumulative curves.
 
 One form serves both studies of the paper. The crowd described features and rated how easy that was and which view
-helped; practitioners judged whether a feature is necessary and what they would do. What was not asked is None.
+helped; practitioners judged whether a feature is necessary and what they would do, and at the end how far they agree
+with six statements about the method. What was not asked is None, or empty.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -25,6 +26,15 @@ Embed = Callable[[Sequence[str]], Array]  # (m,) texts -> (m, d)
 CHOICES = {"view": UsefulView, "necessity": Necessity, "actions": Action}
 WORDS = {"description3": 3, "description15": 15}
 SCALE = (1, 5)  # Likert: 1 not at all, 5 very
+METHOD = "the method"  # `about` of what is said of it as a whole
+STATEMENTS = {
+    "easy to use": "It was easy to use.",
+    "easy to understand": "I could tell what its features show.",
+    "new": "It taught me something about the model.",
+    "surprising": "Some of what it found surprised me.",
+    "again": "I would use it again.",
+    "valuable": "It can show where and why a model fails.",
+}  # of figure 11
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +57,8 @@ class QuestionnaireAnswer:
         Of the feature, for the class: "necessary" or "spurious".
     actions : tuple of str
         That the person would take; the paper's practitioners named two on average.
+    statements : dict of str to int
+        Statement about the method as a whole -> how far the person agrees, 1 to 5.
     """
 
     about: str
@@ -58,6 +70,7 @@ class QuestionnaireAnswer:
     view: UsefulView | None = None
     necessity: Necessity | None = None
     actions: tuple[Action, ...] = ()
+    statements: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("about", "person"):
@@ -76,15 +89,17 @@ class QuestionnaireAnswer:
         for action in self.actions:
             _check_choice("action", action, Action)
         object.__setattr__(self, "actions", tuple(self.actions))
+        _check_statements(self.statements)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
-        return {field.name: getattr(self, field.name) for field in fields(self)} | {"actions": list(self.actions)}
+        values = {part.name: getattr(self, part.name) for part in fields(self)}
+        return values | {"actions": list(self.actions), "statements": dict(self.statements)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """An answer from JSON; an InputError where it is none."""
-        names = [field.name for field in fields(cls)]
+        names = [part.name for part in fields(cls)]
         for name in data:
             if name not in names:
                 raise unknown("part of an answer", str(name), names)
@@ -98,7 +113,8 @@ def form() -> dict[str, Any]:
     """What the page of the questionnaire needs: how many words, which numbers, which choices."""
     low, high = SCALE
     choices = {name: list(get_args(choice)) for name, choice in CHOICES.items()}
-    return {"words": dict(WORDS), "scale": list(range(low, high + 1)), **choices}
+    scale = list(range(low, high + 1))
+    return {"words": dict(WORDS), "scale": scale, "statements": dict(STATEMENTS), **choices}
 
 
 def checked(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,6 +135,16 @@ def _check_scale(name: str, value: Any) -> None:
     low, high = SCALE
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high):
         raise InputError(f"`{name}` must be a whole number from {low} to {high}; got {value!r}")
+
+
+def _check_statements(statements: Any) -> None:
+    if not isinstance(statements, Mapping):
+        raise InputError(f"`statements` must map statements to numbers; got {statements!r}")
+    for name, value in statements.items():
+        _check_choice("statement", name, Literal[*STATEMENTS])
+        _check_scale(f"statements.{name}", value)
+        if value is None:
+            raise InputError(f"`statements.{name}` has no number; leave out what was not answered")
 
 
 def _check_choice(name: str, value: Any, choices: Any) -> None:
@@ -206,6 +232,15 @@ def cumulative(values: Mapping[str, float] | Sequence[float]) -> list[dict[str, 
         {"value": float(value), "count": int(count), "share": float(count / len(numbers))}
         for value, count in zip(points, below, strict=True)
     ]
+
+
+def statement_scores(answers: Iterable[QuestionnaireAnswer]) -> dict[str, list[int]]:
+    """Statement -> the scores of those who answered it (the paper's figure 11)."""
+    scores: dict[str, list[int]] = {name: [] for name in STATEMENTS}
+    for answer in answers:
+        for name, score in answer.statements.items():
+            scores[name].append(score)
+    return scores
 
 
 def tally(answers: Iterable[QuestionnaireAnswer], question: Literal["view", "necessity", "actions"]) -> dict[str, int]:

@@ -7,6 +7,7 @@ from ..core.questionnaire import (
     description_agreement,
     form,
     mean_scores,
+    statement_scores,
     tally,
 )
 
@@ -17,5 +18,6 @@ __all__ = [
     "description_agreement",
     "form",
     "mean_scores",
+    "statement_scores",
     "tally",
 ]

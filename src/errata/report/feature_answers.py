@@ -9,7 +9,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core import Audit
-from ..core.questionnaire import QuestionnaireAnswer, cumulative, description_agreement, mean_scores, tally, word_counts
+from ..core.questionnaire import (
+    METHOD,
+    STATEMENTS,
+    QuestionnaireAnswer,
+    cumulative,
+    description_agreement,
+    mean_scores,
+    statement_scores,
+    tally,
+    word_counts,
+)
 from ..core.words import clipped
 from . import numbers
 from .class_trees import GroupKey, group_key
@@ -58,10 +68,13 @@ class FeatureAnswers:
     def __init__(self, audit: Audit):
         self._keys = {slice_.id: group_key(slice_) for slice_ in audit.slices}
         self._answers: dict[tuple[GroupKey, int], dict[str, QuestionnaireAnswer]] = {}
+        self._of_method: dict[str, QuestionnaireAnswer] = {}
         for slice_ in audit.slices:
             key = self._keys[slice_.id]
             tasks = () if slice_.judged is None else slice_.judged.said
             for answer in (one for said in tasks if said.task == QUESTIONNAIRE for one in said.filled):
+                if answer.about == METHOD:
+                    self._of_method[answer.person] = answer
                 feature = FEATURE.search(answer.about)
                 if key is not None and feature is not None:
                     # Who was asked about a feature in two slices of one tree has one opinion: the later.
@@ -70,6 +83,16 @@ class FeatureAnswers:
     def of(self, key: GroupKey, feature: int) -> tuple[QuestionnaireAnswer, ...]:
         """The answers about one feature, one a person."""
         return tuple(self._answers.get((key, feature), {}).values())
+
+    def of_method(self) -> dict[str, Any] | None:
+        """How far people agree with the statements about the method, one answer a person; None where nobody said."""
+        scores = statement_scores(self._of_method.values())
+        lines = [_score_line(STATEMENTS[name], own) for name, own in scores.items() if own]
+        if not lines:
+            return None
+        people = len(self._of_method)
+        who = "1 person" if people == 1 else f"{numbers.count(people)} people"
+        return {"lead": f"{who}, in the questionnaires of all slices: 1 not at all, 5 fully.", "questions": lines}
 
     def of_group(self, key: GroupKey) -> dict[int, tuple[QuestionnaireAnswer, ...]]:
         """Feature -> its answers, of every feature of a group that somebody answered about."""
@@ -146,15 +169,19 @@ def _questions(answers: Sequence[QuestionnaireAnswer]) -> list[dict[str, Any]]:
     for name, title in SCORES.items():
         scores = [score for answer in answers if (score := getattr(answer, name)) is not None]
         if scores:
-            counts = {str(score): scores.count(score) for score in range(1, 6)}
-            mean = f"mean {sum(scores) / len(scores):.1f}"
-            lines.append({"title": title, "note": mean, "bars": _bars(counts, len(scores)), "n": len(scores)})
+            lines.append(_score_line(title, scores))
     for name, title in CHOICES.items():
         counts = tally(answers, name)  # type: ignore[arg-type]  # the keys of CHOICES are its questions
         asked = sum(bool(getattr(answer, name)) for answer in answers)
         if asked:
             lines.append({"title": title, "note": "", "bars": _bars(counts, asked), "n": asked})
     return lines
+
+
+def _score_line(title: str, scores: Sequence[int]) -> dict[str, Any]:
+    counts = {str(score): scores.count(score) for score in range(1, 6)}
+    mean = f"mean {sum(scores) / len(scores):.1f}"
+    return {"title": title, "note": mean, "bars": _bars(counts, len(scores)), "n": len(scores)}
 
 
 def _bars(counts: Mapping[str, int], n: int) -> list[dict[str, Any]]:

@@ -46,6 +46,7 @@ def context(view: View, request: Request) -> dict[str, Any]:
         "attack": _attack(view, group),
         "pictured": has_images(view.audit),
         "said": pooled_result(view.features.of_group(group.key)),
+        "of_method": view.features.of_method(),
         "asked": not view.links.saved and view.backend.questionnaire() is not None,
         "tree": tree_lines(view, group, group.tree),
         "searched": searched_lines(view, group, group.tree),

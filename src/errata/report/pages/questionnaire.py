@@ -1,23 +1,32 @@
-"""What Barlow's questionnaire shows: the features of a path, or a slice as a whole, and nothing of any outcome.
+"""What Barlow's questionnaire shows: the features of a path and of its class, or a slice, and nothing of any outcome.
 
 A sub-page of `annotate`, which chooses it by the task in the address: it has no `Page` of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ...core import Slice
+from ...core.questionnaire import METHOD
 from ...explain.examples import PickedGroup
 from ...explain.exemplars import Exemplars
 from .. import numbers
 from ..contract import View
-from ..parts.path import path_values
+from ..parts.path import path_values, with_images
+from ..parts.top_features import activating_items
 from ..row_items import example_item
 
 TASK: Final = "questionnaire"  # `task` of such an annotation
 HIDDEN: dict[str, Any] = {"mark": "", "label": None, "prediction": None, "wrong": None, "loss_text": None}
+METHOD_ITEM: dict[str, Any] = {
+    "about": METHOD,
+    "title": "The method as a whole",
+    "feature": None,
+    "group": None,
+    "views": False,
+}
 
 
 def context(view: View, slice_id: str, form: Mapping[str, Any]) -> dict[str, Any]:
@@ -32,12 +41,28 @@ def context(view: View, slice_id: str, form: Mapping[str, Any]) -> dict[str, Any
 
 
 def question_items(view: View, slice_id: str) -> list[dict[str, Any]]:
-    """Each with what the answer is `about`; a slice that is no path is one thing to describe."""
+    """Each with what the answer is `about`; a slice that is no path is one thing to describe. Last, the method."""
     slice_ = view.slice(slice_id)
     path = path_values(view, slice_)
     if path is None:
-        return [_members(view, slice_)]
-    return [_feature(slice_, feature, path["within"]) for feature in path["features"]]
+        return [_members(view, slice_), METHOD_ITEM]
+    features = [*path["features"], *_others_of_class(view, slice_, path["features"])]
+    return [*(_feature(slice_, feature, path["within"]) for feature in features), METHOD_ITEM]
+
+
+def _others_of_class(view: View, slice_: Slice, asked: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The features that say most about failure in the class of a slice, without those of its path."""
+    group = view.class_of(slice_)
+    assert group is not None
+    names = {feature["name"] for feature in asked}
+    lines = []
+    for feature in group.features or ():
+        name = view.features.name(group.key, feature.feature).index
+        if name not in names:
+            rows = activating_items(view, group, feature)
+            images = with_images(view, rows, feature.images)
+            lines.append({"name": name, "activating": rows, "range": [], "views": images})
+    return lines
 
 
 def _feature(slice_: Slice, feature: Mapping[str, Any], within: str) -> dict[str, Any]:

@@ -40,6 +40,7 @@ def context(view: View, request: Request) -> dict[str, Any]:
         "row": values,
         "title": values["name"],
         "said": said_lines(slice_, view.task_rows(slice_)),
+        "of_method": view.features.of_method(),
         "queue": queue,
         "classified": view.audit.evaluation.task == "classification",
         "edits": view.backend.edits(id),

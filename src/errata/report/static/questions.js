@@ -6,6 +6,7 @@ const state = { done: {}, others: {}, order: [], entries: [], shownAt: 0 };
 const post = sheet && new Outbox(sheet, send);
 const form = sheet && find("form");
 const all = sheet ? [...sheet.querySelectorAll("[data-about]")] : [];
+const STATEMENT = "statement "; // begins the name of a field that is about the method
 const makeKey = () => crypto.randomUUID?.() ?? `${Date.now()}-${Math.random().toString(36).slice(2)}`;
 const currentSection = () => all.find((section) => section.dataset.about === state.order[0]);
 
@@ -52,12 +53,13 @@ function read() {
     view: readText("view"),
     necessity: readText("necessity"),
     actions: fields.getAll("actions"),
+    statements: Object.fromEntries([...fields].filter(([name]) => name.startsWith(STATEMENT)).map(([name, value]) => [name.slice(STATEMENT.length), Number(value)])),
   };
 }
 
 function fill(answer) {
   for (const input of form.querySelectorAll("input")) {
-    const value = answer[input.name];
+    const value = input.name.startsWith(STATEMENT) ? answer.statements?.[input.name.slice(STATEMENT.length)] : answer[input.name];
     if (input.type === "radio") input.checked = String(value) === input.value;
     else if (input.type === "checkbox") input.checked = (value ?? []).includes(input.value);
     else input.value = value ?? "";
@@ -88,7 +90,7 @@ async function save() {
   if (entry.refused) return;
   state.entries.push(entry); state.done[about] = answer;
   state.order = state.order.filter((other) => other !== about);
-  show(); if (entry.saved) refresh(); form.querySelector("input")?.focus();
+  show(); if (entry.saved) refresh(); form.querySelector("[data-if]:not([hidden]) input")?.focus();
 }
 
 async function send(entry) {
@@ -151,7 +153,8 @@ function describe(answer) {
   const parts = [answer.description3, answer.description15].filter(Boolean).map((text) => `“${text}”`);
   for (const name of ["ease", "confidence"]) if (answer[name] != null) parts.push(`${name} ${answer[name]}`);
   for (const name of ["view", "necessity"]) if (answer[name] != null) parts.push(answer[name]);
-  return [...parts, ...(answer.actions ?? [])].join(", ");
+  const statements = Object.entries(answer.statements ?? {}).map(([name, score]) => `${name} ${score}`);
+  return [...parts, ...(answer.actions ?? []), ...statements].join(", ");
 }
 
 function handleKey(event) {
