@@ -301,6 +301,9 @@ def test_nobody_writes_anywhere_in_anothers_name(shared: Guard, people: People, 
             {"given": {"person": "Ada"}},
             {"x": [{"y": {"person": "Ada"}}]},
             [{"person": "Ada"}],
+            {"person": "Bob Ö.", "given": {"person": "Ada"}},
+            {"given": {"person": "Bob Ö."}, "person": "Ada"},
+            [{"person": "Bob Ö."}, {"person": "Ada"}],
         ):
             got = ask(shared, "POST", path, json=body, headers=people.header("Bob Ö."))
             assert got.status_code == 403, (path, body)
@@ -331,6 +334,27 @@ def test_a_link_of_another_site_signs_nobody_in_as_another(shared: Guard, people
     assert got.status_code == 401
     assert "errata-session" not in got.headers.get("set-cookie", "")
     assert ask(shared, "GET", address, headers={**PAGE, "sec-fetch-site": "none"}).status_code == 303
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_who_is_signed_in_stays_who_they_are_after_a_link_of_another_site(
+    shared: Guard, people: People, site: str
+) -> None:
+    entered = ask(shared, "GET", f"/?token={people.tokens['Ada']}")
+    cookie = entered.headers["set-cookie"].partition(";")[0]
+    address = f"/curate?token={people.tokens['Bob Ö.']}"
+    followed = ask(shared, "GET", address, headers={**PAGE, "sec-fetch-site": site, "cookie": cookie})
+    assert followed.status_code == 303
+    new_cookie = followed.headers["set-cookie"].partition(";")[0]
+    page = ask(shared, "GET", "/curate", headers={**PAGE, "cookie": new_cookie})
+    assert page.headers["set-cookie"].startswith("errata-person-8421=Ada;")
+
+
+def test_a_link_anywhere_opens_a_server_with_one_token_for_all(served: Guard) -> None:
+    """It signs one in as nobody else, and people paste the printed address into chats."""
+    door = Guard(served.app, Access(token=TOKEN))
+    got = ask(door, "GET", f"/curate?token={TOKEN}", headers={**PAGE, "sec-fetch-site": "cross-site"})
+    assert (got.status_code, got.headers["location"]) == (303, "/curate")
 
 
 def test_the_form_asks_for_ones_own_token(shared: Guard) -> None:

@@ -205,6 +205,20 @@ def test_a_second_sign_in_ends_the_first_session_of_the_browser(locked: Guard) -
     assert ask(locked, "GET", "/curate", headers={"cookie": cookie}).status_code == 401
 
 
+def test_a_second_sign_in_by_the_form_ends_the_first_session_too(locked: Guard) -> None:
+    cookie = enter(locked, TOKEN).headers["set-cookie"].partition(";")[0]
+    assert enter(locked, TOKEN, cookie=cookie).status_code == 303
+    assert ask(locked, "GET", "/curate", headers={"cookie": cookie}).status_code == 401
+
+
+def test_signing_out_ends_every_session_that_the_browser_sends(locked: Guard) -> None:
+    """Else the one that was left open would sign its owner in again."""
+    cookies = [enter(locked, TOKEN).headers["set-cookie"].partition(";")[0] for _ in range(2)]
+    ask(locked, "POST", "/sign-out", content="", headers={**FORM, "cookie": "; ".join(cookies)})
+    for cookie in cookies:
+        assert ask(locked, "GET", "/curate", headers={"cookie": cookie}).status_code == 401
+
+
 def test_nothing_else_is_open_without_the_token(locked: Guard) -> None:
     assert ask(locked, "GET", "/token").status_code == 401
     assert ask(locked, "POST", "/token/x", content="token=x", headers=FORM).status_code == 401

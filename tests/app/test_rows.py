@@ -186,7 +186,10 @@ def test_files_hold_every_row_that_matches(ask: Ask, audit: Audit) -> None:
 def test_a_spreadsheet_runs_nothing_of_a_file(tmp_path: Path) -> None:
     """Text that begins as a formula has an apostrophe before it, numbers have none, and parquet has all as it was."""
     n = 200
-    cells = ['=HYPERLINK("x")', "+cmd|' /C calc'!A0", "@SUM(A1)", "-2+3", "-2.5", "+1e-3", "plain - text", "-"]
+    cells = ['=HYPERLINK("x")', "+cmd|' /C calc'!A0", "@SUM(A1)", "-2+3", "-", "\t=1+1", "\r=1+1"]
+    harmless = ["-2.5", "+1e-3", "plain - text", "a\r=1+1"]
+    quoted = [f"'{cell}" for cell in cells] + harmless
+    cells += harmless
     notes = np.array([cells[i % len(cells)] for i in range(n)], dtype=object)
     shift = np.where(np.arange(n) % 2, -1.5, 2.0)
     rows = text_evaluation(n, metadata={"=note": notes, "shift": shift})
@@ -196,7 +199,7 @@ def test_a_spreadsheet_runs_nothing_of_a_file(tmp_path: Path) -> None:
         table = pd.read_csv(io.BytesIO(content), dtype={"'=note": str})
         parquet = pd.read_parquet(io.BytesIO(ask("GET", "/api/export/rows.parquet", params={"order": "given"}).content))
     first = table["'=note"][: len(cells)].tolist()
-    assert first == [f"'{cell}" for cell in cells[:4]] + ["-2.5", "+1e-3", "plain - text", "'-"]
+    assert first == quoted
     assert np.allclose(table["shift"], shift)
     assert parquet["=note"].tolist() == notes.tolist()
 

@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from errata import workflow
+from errata.app.access import MOST_WRONG_OF_ALL
 from errata.core import Audit
 from support.command import run
 from support.servers import ServerProcess
@@ -95,6 +96,35 @@ def test_a_proxy_names_itself_and_who_asks(folder: Path, tmp_path: Path) -> None
         statuses = [httpx.get(f"{local}/?token=guess-{i:04}", headers=guesser).status_code for i in range(12)]
         assert statuses == [401] * 10 + [429] * 2
         assert httpx.get(f"{local}/?token={token}", headers=passed_on).status_code == 303, "another asks from elsewhere"
+
+
+def test_a_forwarded_address_is_believed_of_the_proxy_alone(folder: Path, tmp_path: Path) -> None:
+    """Without --address of nobody, and with it of 127.0.0.1: else each guess would come from another address."""
+    public = ("--address", "https://audits.example.org")
+    for number, (words, peer) in enumerate([((), "127.0.0.1"), (public, "127.0.0.2")]):
+        database = str(tmp_path / f"{number}.sqlite")
+        with ServerProcess(folder, "--token", "a-token-of-a-test", *words, "--database", database) as server:
+            local = f"http://127.0.0.1:{_port_of(server.process.pid)}"
+            statuses = _guess(local, peer, [f"9.9.9.{i}" for i in range(12)])
+        assert statuses == [401] * 10 + [429] * 2, (words, peer)
+
+
+def test_forged_addresses_of_a_proxy_have_a_limit_together(folder: Path, tmp_path: Path) -> None:
+    """A process of the same machine is believed as the proxy is, and may name another address each time."""
+    words = ("--address", "https://audits.example.org", "--token", "a-token-of-a-test")
+    with ServerProcess(folder, *words, "--database", str(tmp_path / "r.sqlite")) as server:
+        local = f"http://127.0.0.1:{_port_of(server.process.pid)}"
+        statuses = _guess(local, "127.0.0.1", [f"9.9.9.{i}" for i in range(MOST_WRONG_OF_ALL + 2)])
+    assert statuses == [401] * MOST_WRONG_OF_ALL + [429] * 2
+
+
+def _guess(server: str, peer: str, forwarded: list[str]) -> list[int]:
+    """The statuses of wrong tokens that are sent from `peer`, each as if passed on for another address."""
+    with httpx.Client(transport=httpx.HTTPTransport(local_address=peer)) as client:
+        return [
+            client.get(f"{server}/?token=guess-{i:04}", headers={"x-forwarded-for": address}).status_code
+            for i, address in enumerate(forwarded)
+        ]
 
 
 def test_localhost_is_both_of_its_addresses(folder: Path, tmp_path: Path) -> None:

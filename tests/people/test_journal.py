@@ -87,6 +87,27 @@ def test_no_line_of_sqlite_is_replaced(table: str, tmp_path: Path) -> None:
         assert eves == 0
 
 
+# What no two lines of a log may share, and what the other such columns of a new line are then.
+UNIQUE = [*((table, rule) for table in TABLES for rule in ("number", "key")),
+          ("annotations", "undoes"), ("decisions", "slice, version")]  # fmt: skip
+FRESH = {"number": "1000", "key": "'new'", "undoes": "NULL", "version": "version + 1000"}
+
+
+@pytest.mark.parametrize(("table", "rule"), UNIQUE)
+def test_no_line_of_sqlite_is_replaced_by_one_that_shares_a_single_thing(table: str, rule: str, tmp_path: Path) -> None:
+    """Each rule alone: a line that shares more with the old one is refused by the others."""
+    filled(tmp_path).close()
+    shared = rule.split(", ")
+    with closing(sqlite3.connect(tmp_path / "records.sqlite")) as connection:
+        names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+        values = [FRESH[name] if name in FRESH and name not in shared else f'"{name}"' for name in names]
+        source = f"SELECT {', '.join(values)} FROM {table} WHERE {shared[0]} IS NOT NULL LIMIT 1"
+        before = list(connection.execute(f"SELECT * FROM {table}"))
+        with pytest.raises(sqlite3.DatabaseError, match="a line of a log never changes"):
+            connection.execute(f"REPLACE INTO {table} {source}")
+        assert list(connection.execute(f"SELECT * FROM {table}")) == before
+
+
 def test_a_postgresql_of_before_or_with_triggers_off_is_protected_when_it_is_opened(server: Server) -> None:
     place = server.new_place()
     filled(place).close()

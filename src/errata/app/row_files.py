@@ -126,7 +126,10 @@ def _plain(column: Array) -> list[Any]:
 
 def _csv_lines(lines: Any) -> bytes:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([_without_formula(value) for value in line] for line in lines)
+    # Before Python 3.13 a text is quoted only for the letters of the line's end: with "\n" alone, a text with a "\r"
+    # would end its line in a spreadsheet, and a formula could begin the next.
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerows([_without_formula(value) for value in line] for line in lines)
     return text.getvalue().encode()
 
 

@@ -127,6 +127,7 @@ def audit(
     from ..core.confirm import Settings
     from ..core.looks import run_number
     from ..engine import open_engine
+    from ..inputs.changes import WatchedFiles
     from ..report.gates import audit_gate
     from ..report.progress_bars import progress_bar
 
@@ -136,6 +137,7 @@ def audit(
     saved_reference = _reference(reference, source, reading, metric)
     read = (source, train, texts, vocabulary, *after)
     check_gate(fail_on, ("confirmed", "beyond"), junit, summary, read=read, output=output)
+    inputs = WatchedFiles(source, train, texts, vocabulary)
     work |= _read_descriptions(texts, vocabulary)
     methods = _named_methods(method)
     options = read_options(methods, sets, representation)
@@ -154,7 +156,7 @@ def audit(
     search |= {"influence": _read_influence(influence)}
     look = workflow.audit_look(evaluation, settings, search, train=training_rows, slices=own_slices)
     run = run_number(look, store.earlier_looks(evaluation.fingerprint, after, output))
-    with progress_bar() as progress:
+    with inputs, progress_bar() as progress:
         result = workflow.audit(
             evaluation,
             settings=replace(settings, run=run),
@@ -164,7 +166,7 @@ def audit(
             **work,
             progress=progress,
         )
-    write_audit(result, output, as_json=as_json, reference=saved_reference)
+    write_audit(result, output, as_json=as_json, reference=saved_reference, check=inputs.check)
     finish(audit_gate(result, fail_on), junit, summary, quiet=as_json)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -136,13 +136,14 @@ def write_audit(
     as_json: bool = False,
     reference: Mapping[str, Any] | None = None,
     note: str | None = None,
+    check: Callable[[], None] | None = None,
 ) -> None:
-    """Write the folder, then print what is in it and the path of the report."""
+    """Write the folder, then print what is in it and the path of the report. check: the last word before it is kept."""
     from rich.text import Text
 
     from .. import report, store
 
-    store.save(audit, output, report=report.to_html(audit), reference=reference)
+    store.save(audit, output, report=report.to_html(audit), reference=reference, check=check)
     if as_json:
         # Its real path: `nope/../out` is written without a folder `nope`, and cannot be read by that name.
         echo((Path(os.path.realpath(output)) / "audit.json").read_text(), nl=False)

@@ -114,6 +114,12 @@ def _read_many(path: Path, reading: Reading) -> Evaluation | None:
     return None
 
 
+def input_files(path: Path) -> tuple[Path, ...]:
+    """The files that `read` reads: those of a folder or a pattern, looked for in the same order, or the path itself."""
+    files = json_files.samples_in(path) or list(array_files(path).values()) or dataset_files(path)
+    return tuple(files) or (path,)
+
+
 def collect(source: Any, data: Any = None, **options: Any) -> Evaluation:
     """Make an Evaluation from a model with its data, a table or a file.
 

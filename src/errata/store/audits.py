@@ -39,7 +39,12 @@ RestoreExplanation = Callable[[Mapping[str, Any]], Explanation]
 
 
 def save(
-    audit: Audit, folder: str | Path, *, report: str | None = None, reference: Mapping[str, Any] | None = None
+    audit: Audit,
+    folder: str | Path,
+    *,
+    report: str | None = None,
+    reference: Mapping[str, Any] | None = None,
+    check: Callable[[], None] | None = None,
 ) -> Path:
     """Write an audit, and its report page, as a folder that does not exist yet.
 
@@ -53,6 +58,8 @@ def save(
         The page, written as report.html.
     reference : mapping, optional
         The file that the evaluation came from (`path`, `metadata`, `foreign`): representations and media stay there.
+    check : callable, optional
+        Called when all is written and before the folder gets its name: an error it raises leaves nothing.
 
     Returns
     -------
@@ -70,6 +77,8 @@ def save(
         if report is not None:
             (partial / "report.html").write_text(report, encoding="utf-8")
         (partial / checksums.FILE).write_text(checksums.as_text(partial))
+        if check is not None:
+            check()
     return folder
 
 
