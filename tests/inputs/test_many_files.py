@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import safetensors.numpy
 
 from errata.core import InputError, scratch
 from errata.inputs import datasets, read
+from errata.inputs.class_order import InputWarning
 
 N, D = 1000, 5
 
@@ -111,6 +113,19 @@ def test_two_kinds_of_files_are_refused(tmp_path: Path) -> None:
     folder = write_parts(tmp_path / "rows")
     pa.feather.write_feather(as_table(), folder / "more.feather")
     with pytest.raises(InputError, match="keep one kind"):
+        read(folder)
+
+
+def test_rows_of_another_kind_that_are_not_read_are_named(tmp_path: Path) -> None:
+    folder = write_parts(tmp_path / "rows")
+    (folder / "README.md").write_text("about these rows")
+    (folder / "dataset_info.json").write_text("{}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read(folder)
+    for i in range(5):
+        (folder / f"late-{i}.csv").write_text("labels,predictions\n1,0\n")
+    with pytest.warns(InputWarning, match=r"late-0.csv, late-1.csv, late-2.csv and 2 more, not read"):
         read(folder)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -28,7 +29,7 @@ from . import (
     xgboost_booster,
 )
 from .array_folder import SAFETENSORS, array_files, read_arrays
-from .class_order import warn_of_order
+from .class_order import InputWarning, warn_of_order
 from .datasets import dataset_files, read_dataset
 from .files import check_file
 from .formats import FileFormat, InputFormat, ObjectFormat, refuse_data
@@ -56,6 +57,9 @@ FORMATS: dict[str, InputFormat] = {
         predictor.FORMAT,
     )
 }
+
+# What probably holds rows; a .json file beside them may say what they are.
+ROW_FILES = (".arrow", ".csv", ".feather", ".ipc", ".npy", ".npz", ".parquet", ".tsv")
 
 
 def registry() -> dict[str, InputFormat]:
@@ -92,6 +96,7 @@ def read(
     reading = Reading.of(metadata, foreign, folder, f"`{path.name}`", task)
     many = _read_many(path, reading)
     if many is not None:
+        _warn_of_rest(path)
         return warn_of_order(many)
     known = file_formats()
     check_file(path, tuple(known))
@@ -112,6 +117,23 @@ def _read_many(path: Path, reading: Reading) -> Evaluation | None:
     if files:
         return read_dataset(files, reading)
     return None
+
+
+def _warn_of_rest(folder: Path) -> None:
+    """Rows of another kind beside those that were read would be missing without a word."""
+    if not os.path.isdir(folder):
+        return
+    files = set(input_files(folder))
+    others = sorted(
+        file.name
+        for file in folder.iterdir()
+        if file.suffix.lower() in ROW_FILES and file not in files and file.name[0] not in "._"
+    )
+    if others:
+        named = ", ".join(others[:3])
+        more = f" and {len(others) - 3:,} more" if len(others) > 3 else ""
+        sentence = f"`{folder}` also has {named}{more}, not read: a folder holds one kind of file"
+        warnings.warn(sentence, InputWarning, stacklevel=3)
 
 
 def input_files(path: Path) -> tuple[Path, ...]:
