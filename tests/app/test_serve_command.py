@@ -212,6 +212,14 @@ def test_people_are_added_listed_and_removed(tmp_path: Path) -> None:
     assert (code, "nobody called 'Ada'" in err) == (2, True)
 
 
+def test_who_only_reads_records_makes_none(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "audit")
+    before = sorted((tmp_path / "audit").rglob("*"))
+    assert run("annotations", "log", tmp_path / "audit").out == ""
+    assert run("annotations", "export", tmp_path / "audit", "-o", tmp_path / "answers.json").code == 0
+    assert sorted((tmp_path / "audit").rglob("*")) == before
+
+
 def test_the_log_is_printed(folder: Path, tmp_path: Path) -> None:
     from errata.people import Annotation
     from errata.workflow import load

@@ -22,7 +22,18 @@ if TYPE_CHECKING:
 
 Names = list[str]
 Dir = Annotated[Path, typer.Argument(metavar="DIR", help="A saved audit.")]
-Database = Annotated[str | None, typer.Option(metavar="URL", help="Database of the records. Default: a file in DIR.")]
+
+
+def _check_database(url: str | None) -> str | None:
+    if url is not None and not url.strip():  # an unset variable of a script would quietly be the file in DIR
+        raise InputError("`--database` is empty; name a database, or leave it out for the file in DIR")
+    return url
+
+
+Database = Annotated[
+    str | None,
+    typer.Option(metavar="URL", callback=_check_database, help="Database of the records. Default: a file in DIR."),
+]
 Chosen = Annotated[
     Names,
     typer.Option(

@@ -12,7 +12,7 @@ import typer
 
 from ..core import InputError
 from ..report.printing import echo
-from .common import Dir
+from .common import Database, Dir
 
 if TYPE_CHECKING:
     from ..core import Audit
@@ -24,9 +24,7 @@ def run_tests(
         list[str], typer.Argument(metavar="HYPOTHESIS...", help="Such as “age < 5 and site = a”, or words.")
     ],
     task: Annotated[str, typer.Option(help="The label, in a multi-label audit.")] = "",
-    database: Annotated[
-        str | None, typer.Option(metavar="URL", help="Database of the records. Default: a file in DIR.")
-    ] = None,
+    database: Database = None,
     keep: Annotated[
         bool, typer.Option("--keep", help="Add each that is confirmed to the slices of the audit, in DIR.")
     ] = False,

@@ -238,8 +238,8 @@ def serve(
 
 
 @contextmanager
-def _to_show(folder: Path, database: str | None, read_only: bool) -> Iterator[str | None]:
-    """The database of a server; of one that only shows, a copy, since even to read SQLite writes beside its file."""
+def _to_show(folder: Path, database: str | None, read_only: bool = True) -> Iterator[str | None]:
+    """The database of a command; of one that only reads, a copy, since even to read SQLite writes beside its file."""
     if not read_only or database is not None:
         yield database
         return
@@ -358,7 +358,7 @@ def export_annotations(
     from .. import store
 
     store.check_output(output)
-    with _open_records(folder, database) as records:
+    with _to_show(folder, database) as place, _open_records(folder, place) as records:
         if output.suffix == ".json":
             records.export_json(output)
         else:
@@ -374,7 +374,7 @@ def print_log(
     database: Database = None,
 ) -> None:
     """Print who did what and when, oldest first: answers, decisions, edits, drawings, hypotheses."""
-    with _open_records(folder, database) as records:
+    with _to_show(folder, database) as place, _open_records(folder, place) as records:
         lines = records.journal(person)
     for line in lines:
         if as_json:
