@@ -26,6 +26,7 @@ PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md
 
 
 def load_generator():
+    sys.path.insert(0, str(DOCS))  # for the files beside it
     spec = importlib.util.spec_from_file_location("generate_docs", DOCS / "generate.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
