@@ -625,6 +625,40 @@ def test_two_audits_are_compared(open_page: Open, home: tuple[str, Records]) -> 
     page.wait_for_url("**/slice/*")
 
 
+def test_pages_are_opened_by_shift_and_a_letter(open_page: Open, home: tuple[str, Records]) -> None:
+    page = open_page(home[0])
+    for key, path in (("R", "/rows"), ("H", "/hypothesis"), ("A", "/annotate"), ("U", "/curate"), ("O", "/")):
+        page.keyboard.press(f"Shift+{key}")
+        page.wait_for_url(home[0] + path)
+    page.keyboard.press("?")
+    expect(page.locator("dialog#keys")).to_contain_text("Overview, Rows, Compare, Hypothesis, Annotate, Curate")
+    page.locator("#single-keys").uncheck()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Shift+R")
+    page.locator("#help").click()
+    page.locator("#single-keys").check()
+    page.keyboard.press("Escape")
+    page.keyboard.press("R")  # as Caps Lock writes it, without Shift
+    assert page.url == home[0] + "/"
+    page.keyboard.press("Shift+C")
+    page.wait_for_url("**/compare")
+
+
+def test_rows_that_changed_are_one_key_away(open_page: Open, home: tuple[str, Records]) -> None:
+    page = open_page(home[0] + "/compare")
+    page.keyboard.press("f")
+    page.wait_for_url("**rows=overall&change=fixed*")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    second = page.locator(".cmp h3 a").nth(1)
+    expect(second).to_be_focused()
+    slice_id = second.get_attribute("href").rpartition("/")[2]
+    page.keyboard.press("f")
+    page.wait_for_url(f"**rows={slice_id}&change=fixed*")
+    page.keyboard.press("w")  # nothing has the focus: of the rows that are shown
+    page.wait_for_url(f"**rows={slice_id}&change=broken*")
+
+
 @pytest.mark.parametrize("where", ["served", "saved"])
 def test_themes_keys_and_the_switch_for_them(
     open_page: Open, home: tuple[str, Records], report: str, where: str

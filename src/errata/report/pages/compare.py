@@ -19,6 +19,7 @@ from ..slice_lines import title_of
 MAX_ROWS = 24  # changed rows on a page
 STRIP = 4
 CHANGES = {"broken": "Newly wrong", "fixed": "Fixed"}
+CHANGE_KEYS = {"broken": "w", "fixed": "f"}
 
 
 def context(view: View, request: Request) -> dict[str, Any]:
@@ -89,7 +90,7 @@ def changed_rows(view: View, second: Audit, comparison: Comparison, request: Req
         "what": comparison[group].name,
         "change": change,
         "choices": [
-            (word, _address(name, group, kind), kind == change, len(changed[group][kind]))
+            (word, _address(name, group, kind), kind == change, len(changed[group][kind]), CHANGE_KEYS[kind])
             for kind, word in CHANGES.items()
         ],
         "rows": [_row(view, second, str(id)) for id in shown],
@@ -118,5 +119,8 @@ PAGE = Page(
     context,
     ("/compare",),
     nav="Compare",
-    served_keys=((", .", "Compare: the rows before, after these"),),
+    served_keys=(
+        ("f w", "Compare: the rows that were fixed, are newly wrong: of the focused slice, else of the rows shown"),
+        (", .", "Compare: the rows before, after these"),
+    ),
 )
