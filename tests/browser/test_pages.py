@@ -16,7 +16,7 @@ import errata
 from errata.app.access import Access
 from errata.cli.serve import AuditSite
 from errata.core import Audit
-from errata.people.entries import Drawing
+from errata.people.entries import Decision, Drawing
 from errata.people.records import Records
 from errata.report import comparison_html, to_html
 from errata.report.gates import comparison_gate
@@ -780,10 +780,14 @@ def test_nothing_in_the_way_on_the_log_in_a_comparison_and_without_a_name(
     open_page: Open, home: tuple[str, Records], compared: str, scheme: str, width: int
 ) -> None:
     address, records = home
-    records.draw(Drawing(name="mine", items=("row-1", "row-2"), person="Ada"))
+    loop = records.draw(Drawing(name="mine", items=("row-1", "row-2"), person="Ada"))
+    records.decide(Decision(slice=loop.slice, decision="accepted", person="Ada"), version=0)
     page = open_page(address + "/log", person="", viewport={"width": width, "height": 800}, color_scheme=scheme)
-    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.locator("tbody tr")).to_have_count(2)
     wrong = in_the_way(page, width)
+    page.goto(address)
+    expect(page.locator("#h-loops")).to_be_visible()
+    wrong += in_the_way(page, width)
     page.goto(compared)
     expect(page.locator("#h-changed")).to_be_visible()
     wrong += in_the_way(page, width)

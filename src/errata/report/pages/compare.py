@@ -51,12 +51,15 @@ def _lines(view: View, comparison: Comparison, name: str) -> dict[str, Any]:
     titles = {slice_.id: title_of(slice_, standings) for slice_ in view.audit.slices}
     lines = comparison_lines(comparison, titles, view.axis)
     slices = {slice_.id: slice_ for slice_ in view.audit.slices}
+    loops = {slice_.id for slice_ in view.audit.drawn}
     for line in (*lines["lines"], *lines["new"]):
         for change in CHANGES:
             line[f"{change}_href"] = _address(name, line["id"], change)
         if line["id"] in slices:
             line["href"] = view.links.slice(line["id"])
             line["strip"] = strip(view, slices[line["id"]])[:STRIP]
+        elif line["id"] in loops:
+            line["href"] = view.links.slice(line["id"])
         elif line["slice"]:
             ids = comparison.facts["changed"][line["id"]]["broken"][:STRIP]
             line["strip"] = [item(view, row_facts(view.audit, view.backend.row(str(id)))) for id in ids]
