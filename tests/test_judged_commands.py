@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import errata
-from errata.people.entries import Annotation, Decision, Edit
+from errata.people.entries import Annotation, Decision, Drawing, Edit
 from errata.people.records import Records
 from support.command import run
 
@@ -153,3 +154,104 @@ def test_rules_find_their_columns_in_a_table_whatever_the_command(folder: Path) 
     done = run("compare", *files, "--slices-of", "audit", "--no-search", "--json", folder=folder)
     assert done.code == 0, done.err
     assert [change["id"] for change in json.loads(done.out)["changes"]] == ["overall", first]
+
+
+NO_RULE = "a loop has no rule for other rows; describe it as a condition and test it: errata test DIR CONDITION --keep"
+LEFT_OUT = f"Left out drawn-1, which people drew by hand and accepted: {NO_RULE}."
+LOOP = range(0, 600)  # ids of the rows in it
+
+
+@pytest.fixture
+def place(folder: Path, tmp_path: Path) -> Path:
+    """The same audit, of which nobody accepted anything but a loop; and another model on the same rows."""
+    shutil.copytree(folder / "audit", tmp_path / "audit", ignore=shutil.ignore_patterns("records*"))
+    for name in ("train.npz", "after.npz"):
+        shutil.copy(folder / name, tmp_path)
+    write_rows(tmp_path / "other.npz", 0, 0, (0.1, 0.1))
+    audit = errata.load(tmp_path / "audit")
+    names = {slice_.id: slice_.name for slice_ in audit}
+    with Records(tmp_path / "audit", fingerprint=audit.evaluation.fingerprint, slices=names) as records:
+        loop = records.draw(Drawing(name="My loop", items=tuple(map(str, LOOP)), person="Ana"))
+        records.draw(Drawing(name="Undecided", items=("1", "2"), person="Ana"))
+        records.decide(Decision(slice=loop.slice, decision="accepted", person="Ana", name="Odd corner"), version=0)
+    return tmp_path
+
+
+ON_OTHER_ROWS = {
+    "plan": ["plan", "weights", "audit", "train.npz", "-o", "plan.parquet"],
+    "recheck": ["recheck", "audit", "train.npz", "after.npz"],
+    "apply": ["apply", "audit", "train.npz", "-o", "members.parquet"],
+    "compare": ["compare", "train.npz", "after.npz", "--slices-of", "audit", "--no-search"],
+}
+
+
+@pytest.mark.parametrize("command", ON_OTHER_ROWS)
+def test_a_loop_is_left_out_on_other_rows_and_the_command_says_so(place: Path, folder: Path, command: str) -> None:
+    words = ON_OTHER_ROWS[command]
+    done = run(*words, folder=place)
+    assert done.code == 0, done.err
+    said = " ".join(done.out.split())
+    assert LEFT_OUT in said
+    instead = "all 3 slices" if command == "apply" else "3 confirmed slices"
+    assert f"No other slice is accepted: starts from {instead}." in said
+    others = [word.replace("plan.parquet", "x.parquet").replace("members", "y") for word in words]
+    done = run(*others, "--slices", "drawn-1", folder=place)
+    assert (done.code, f"slice drawn-1 was drawn by hand: {NO_RULE}" in done.err) == (2, True), done.err
+    done = run(*others, "--slices", "accepted", folder=place)
+    assert (done.code, f"only drawn-1 is accepted, and was drawn by hand: {NO_RULE}" in done.err) == (2, True), done.err
+    done = run(*others, "--slices", "confirmed", folder=place)
+    assert (done.code, "drawn-1" in done.out) == (0, False), done.err
+
+
+def test_beside_other_accepted_slices_a_loop_is_left_out_too(place: Path, folder: Path) -> None:
+    first, _ = ids_of(folder)
+    audit = errata.load(place / "audit")
+    names = {slice_.id: slice_.name for slice_ in audit}
+    with Records(place / "audit", fingerprint=audit.evaluation.fingerprint, slices=names) as records:
+        records.decide(Decision(slice=first, decision="accepted", person="Ana"), version=0)
+    done = run(*ON_OTHER_ROWS["plan"], folder=place)
+    assert f"Starts from 1 slice that people accepted: {first};" in done.out
+    assert LEFT_OUT in done.out
+    assert "No other slice" not in done.out
+    done = run(*ON_OTHER_ROWS["recheck"], "--slices", "accepted", folder=place)
+    assert LEFT_OUT in done.out
+    done = run("report", "audit", "-o", "rows.csv", folder=place)
+    assert f"Starts from 2 slices that people accepted: {first}, drawn-1" in done.out
+
+
+def test_a_loop_is_exported_and_on_the_page(place: Path) -> None:
+    done = run("report", "audit", "-o", "rows.parquet", folder=place)
+    assert "Starts from 1 slice that people accepted: drawn-1" in done.out
+    table = pq.read_table(place / "rows.parquet").to_pydict()
+    assert set(table["slice"]) == {"drawn-1"}
+    assert set(table["name"]) == {"Odd corner"}
+    assert sorted(map(int, table["id"])) == list(LOOP)
+    assert run("report", "audit", "-o", "slices.json", "--slices", "all", folder=place).code == 0
+    lines = {line["id"]: line for line in json.loads((place / "slices.json").read_text())["slices"]}
+    assert {"drawn-1", "drawn-2"} < set(lines)
+    assert (lines["drawn-1"]["name_as_found"], lines["drawn-1"]["decision"]) == ("My loop", "accepted")
+    assert (lines["drawn-1"]["held_out"], lines["drawn-1"]["clean"]) == (None, False)
+    assert run("report", "audit", folder=place).code == 0
+    page = (place / "audit" / "report.html").read_text()
+    assert "Odd corner" in page
+    assert "A loop drawn by eye is chosen after seeing the errors." in page
+    assert "Undecided" not in page
+
+
+def test_a_loop_is_compared_on_the_audited_rows(place: Path) -> None:
+    done = run("compare", "audit", "other.npz", "--no-search", "--json", folder=place)
+    assert done.code == 0, done.err
+    facts = json.loads(done.out)
+    assert [change["id"] for change in facts["changes"]] == ["overall", "drawn-1"]
+    audit = errata.load(place / "audit", judged=True)
+    (loop,) = [slice_ for slice_ in audit.drawn if slice_.id == "drawn-1"]
+    before = audit.evaluation.errors
+    assert before is not None
+    held_out = loop.rows("held-out")
+    line = facts["changes"][1]
+    assert (line["name"], line["n"]) == ("Odd corner", len(held_out))
+    assert line["before_errors"] == int(before[held_out].sum())
+    assert "Starts from 1 slice that people accepted: drawn-1" in facts["facts"]["chosen"]
+    assert any("drawn-1 was drawn with the errors in sight" in note for note in facts["facts"]["notes"])
+    named = run("compare", "audit", "other.npz", "--no-search", "--json", "--slices", "drawn-1", folder=place)
+    assert json.loads(named.out)["changes"][1]["n"] == len(held_out)

@@ -67,7 +67,7 @@ AUDIT = {
     "--tolerance": ["nan", "-inf"],
     "--seed": ["-1", "1.5", "99999999999999999999"],
     "--search-rows": ["0", "-5", "1e9"],
-    "--memory": ["0", "-1GB", "xGB", "1e400GB", "GB", "2 GB GB"],
+    "--memory": ["9" * 400, "9999999TB", "0", "-1GB", "xGB", "1e400GB", "GB", "2 GB GB"],
     "--engine": ["''", "gpu", "local:2", "ray:", "ray://", "ray:host", "ray:-1:x", "'ray://user:pw@h:1'"],
     "--within": ["''", "label,prediction"],
     "--metric": ["errors"],

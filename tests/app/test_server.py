@@ -23,7 +23,9 @@ from errata.app.audit_rows import MOST_DRAWN
 from errata.core import Audit, Evaluation
 from errata.inputs.media import ImageBytes
 from errata.people.database import Unavailable
+from errata.people.entries import Decision, Drawing
 from errata.people.records import Records
+from errata.report import to_html
 from support.asking import PAGE, Ask, opened, sentence
 from support.small_audits import image_evaluation, quick_audit, text_evaluation, tile_audit
 
@@ -97,6 +99,44 @@ def test_a_page_says_what_it_should(ask: Ask, path: str, words: list[str]) -> No
     assert got.headers["content-type"] == "text/html; charset=utf-8"
     for word in words:
         assert word in got.text, word
+
+
+def test_a_loop_that_people_accepted_is_compared_and_on_the_overview(ask: Ask, records: Records, audit: Audit) -> None:
+    rows = tuple(f"row-{i}" for i in range(200))
+    loop = records.draw(Drawing(name="mine", items=rows, person="Ada"))
+    assert "Drawn by hand and accepted" not in ask("GET", "/", headers=PAGE).text
+    records.decide(Decision(slice=loop.slice, decision="accepted", name="Odd corner", person="Ada"), version=0)
+    overview = ask("GET", "/", headers=PAGE).text
+    assert "Drawn by hand and accepted" in overview
+    assert '<a href="/slice/drawn-1">Odd corner</a>' in overview
+    page = ask("GET", "/compare", headers=PAGE).text
+    assert '<a href="/slice/drawn-1">Odd corner</a>' in page
+    assert f"{int((~audit.discover[:200]).sum())} rows: " in page
+    assert "drawn-1 was drawn with the errors in sight" in page
+    assert "Starts from 1 slice that people accepted: drawn-1" in page
+
+
+KEYED = ("/", "/rows", "/compare", "/hypothesis", "/annotate", "/curate", "/log", "/slice/s2", "/slice/drawn-1",
+         "/slice/s1/row/row-3", "/annotate/s1", "/annotate/s1?task=member")  # fmt: skip
+
+
+@pytest.mark.parametrize("path", KEYED)
+def test_no_page_has_a_key_twice(ask: Ask, records: Records, path: str) -> None:
+    """The first element would win, and the second never hear of it; `?`, `j` and `k` belong to every page."""
+    records.draw(Drawing(name="mine", items=("row-1", "row-2"), person="Ada"))
+    keys = ["?", "j", "k", *re.findall(r'data-key="([^"]+)"', ask("GET", path, headers=PAGE).text)]
+    assert {key for key in keys if keys.count(key) > 1} == set()
+    assert {"O", "R", "C", "H", "A", "U", "g"} <= set(keys)
+
+
+def test_no_view_of_a_saved_page_has_a_key_twice(audit: Audit) -> None:
+    """One view is shown at a time, below the bar; what stands in several views is meant once in each."""
+    bar, *views = [re.findall(r'data-key="([^"]+)"', part) for part in to_html(audit).split('<article class="view"')]
+    assert {"O", "R", "g"} <= set(bar)
+    assert len(views) > 3
+    for view in views:
+        keys = ["?", "j", "k", *bar, *view]
+        assert {key for key in keys if keys.count(key) > 1} == set()
 
 
 @pytest.mark.parametrize(

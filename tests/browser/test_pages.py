@@ -16,9 +16,10 @@ import errata
 from errata.app.access import Access
 from errata.cli.serve import AuditSite
 from errata.core import Audit
-from errata.people.entries import Drawing
+from errata.people.entries import Decision, Drawing
 from errata.people.records import Records
-from errata.report import to_html
+from errata.report import comparison_html, to_html
+from errata.report.gates import comparison_gate
 from support.servers import ServerThread
 from support.small_audits import image_evaluation, quick_audit, text_evaluation
 
@@ -30,6 +31,18 @@ Open = Callable[..., Any]
 Serve = Callable[..., tuple[str, Records]]
 PAGES = ("/", "/slice/s1", "/slice/s1/row/row-5", "/hypothesis?q=light+%3D+night", "/annotate", "/annotate/s1",
          "/annotate/s1?task=member", "/curate", "/compare", "/slice/drawn-1", "/slice/none")  # fmt: skip
+
+
+# The contrast of the words of an element and its own ground, as WCAG counts it.
+CONTRAST = """(selector) => {
+  const style = getComputedStyle(document.querySelector(selector));
+  const light = (colour) => {
+    const parts = colour.match(/[\\d.]+/g).slice(0, 3).map((part) => part / 255);
+    const [r, g, b] = parts.map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05;
+  };
+  const both = [light(style.color), light(style.backgroundColor)];
+  return Math.max(...both) / Math.min(...both); }"""
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +64,17 @@ def report(audit: Audit, tmp_path_factory: pytest.TempPathFactory) -> str:
 def text_report(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("report") / "texts.html"
     path.write_text(to_html(quick_audit(text_evaluation(400))), encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def compared(audit: Audit, better: Audit, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What `errata compare A B -o compared.html` writes."""
+    comparison = errata.compare(audit, better, by=["light"])
+    gate = comparison_gate(comparison, "compare", "worse")
+    path = tmp_path_factory.mktemp("report") / "compared.html"
+    rows = (audit.evaluation, better.evaluation)
+    path.write_text(comparison_html(comparison, gate, "first", "second", rows), encoding="utf-8")
     return path.as_uri()
 
 
@@ -612,6 +636,40 @@ def load_again(page: Any) -> None:
     raise AssertionError(f"not kept: {stored}")
 
 
+def test_pages_are_opened_by_shift_and_a_letter(open_page: Open, home: tuple[str, Records]) -> None:
+    page = open_page(home[0])
+    for key, path in (("R", "/rows"), ("H", "/hypothesis"), ("A", "/annotate"), ("U", "/curate"), ("O", "/")):
+        page.keyboard.press(f"Shift+{key}")
+        page.wait_for_url(home[0] + path)
+    page.keyboard.press("?")
+    expect(page.locator("dialog#keys")).to_contain_text("Overview, Rows, Compare, Hypothesis, Annotate, Curate")
+    page.locator("#single-keys").uncheck()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Shift+R")
+    page.locator("#help").click()
+    page.locator("#single-keys").check()
+    page.keyboard.press("Escape")
+    page.keyboard.press("R")  # as Caps Lock writes it, without Shift
+    assert page.url == home[0] + "/"
+    page.keyboard.press("Shift+C")
+    page.wait_for_url("**/compare")
+
+
+def test_rows_that_changed_are_one_key_away(open_page: Open, home: tuple[str, Records]) -> None:
+    page = open_page(home[0] + "/compare")
+    page.keyboard.press("f")
+    page.wait_for_url("**rows=overall&change=fixed*")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    second = page.locator(".cmp h3 a").nth(1)
+    expect(second).to_be_focused()
+    slice_id = second.get_attribute("href").rpartition("/")[2]
+    page.keyboard.press("f")
+    page.wait_for_url(f"**rows={slice_id}&change=fixed*")
+    page.keyboard.press("w")  # nothing has the focus: of the rows that are shown
+    page.wait_for_url(f"**rows={slice_id}&change=broken*")
+
+
 @pytest.mark.parametrize("where", ["served", "saved"])
 def test_themes_keys_and_the_switch_for_them(
     open_page: Open, home: tuple[str, Records], report: str, where: str
@@ -698,6 +756,17 @@ def test_a_saved_page_is_whole_without_script(open_page: Open, report: str, audi
     assert page.locator(".needs-script:visible").count() == 0
 
 
+def in_the_way(page: Any, width: int) -> list[tuple[str, str, list[str]]]:
+    """What axe finds with all folds open, and sideways scrolling: where, what, and the first pieces of markup."""
+    page.wait_for_load_state("load")
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    found = axe.Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    wrong = [(page.url, one["id"], [node["html"][:150] for node in one["nodes"]][:3]) for one in found]
+    if page.evaluate("document.documentElement.scrollWidth") > width:
+        wrong.append((page.url, "scrolls sideways", []))
+    return wrong
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 360])
 def test_nothing_in_the_way_of_anybody(
@@ -708,18 +777,43 @@ def test_nothing_in_the_way_of_anybody(
     records.draw(Drawing(name="mine", items=tuple(f"row-{i}" for i in range(40)), person="Ada"))
     page = open_page(address, viewport={"width": width, "height": 800}, color_scheme=scheme)
     page.watch.expected.append("404")
-    checker, wrong = axe.Axe(), []
+    wrong = []
     for path in (*(address + path for path in PAGES), report, report + "#slice/s1"):
         page.goto("about:blank")
         page.goto(path)
-        page.wait_for_load_state("load")
-        page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-        found = checker.run(page, options={"resultTypes": ["violations"]})
-        for one in found.response["violations"]:
-            wrong.append((path, one["id"], [node["html"][:150] for node in one["nodes"]][:3]))
-        if page.evaluate("document.documentElement.scrollWidth") > width:
-            wrong.append((path, "scrolls sideways", []))
+        wrong += in_the_way(page, width)
     assert wrong == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_nothing_in_the_way_on_the_log_in_a_comparison_and_without_a_name(
+    open_page: Open, home: tuple[str, Records], compared: str, scheme: str, width: int
+) -> None:
+    address, records = home
+    loop = records.draw(Drawing(name="mine", items=("row-1", "row-2"), person="Ada"))
+    records.decide(Decision(slice=loop.slice, decision="accepted", person="Ada"), version=0)
+    page = open_page(address + "/log", person="", viewport={"width": width, "height": 800}, color_scheme=scheme)
+    expect(page.locator("tbody tr")).to_have_count(2)
+    wrong = in_the_way(page, width)
+    page.goto(address)
+    expect(page.locator("#h-loops")).to_be_visible()
+    wrong += in_the_way(page, width)
+    page.goto(compared)
+    expect(page.locator("#h-changed")).to_be_visible()
+    wrong += in_the_way(page, width)
+    page.goto(address + "/slice/s1")
+    page.keyboard.press("a")
+    alert = page.get_by_role("alert").filter(has_text="Write your name first")
+    expect(alert).to_be_visible()
+    box = alert.bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+    assert page.evaluate(CONTRAST, "#name-first") > 4.5  # axe cannot tell: it lies above other words
+    expect(page.get_by_role("textbox", name="Your name", exact=True)).to_have_accessible_description(
+        "Write your name first: what you save is saved under it."
+    )
+    assert wrong + in_the_way(page, width) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

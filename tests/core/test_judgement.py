@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import errata
+from errata.core.compared_slices import why_no_loops
 from errata.core.judged import Decided
-from errata.core.judgement import Judgement, as_left, choose, kept
+from errata.core.judgement import NO_LABEL, DrawnRows, Judgement, as_left, choose, kept
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +103,44 @@ def test_what_a_command_starts_from(audit: errata.Audit) -> None:
     assert [s.id for s in choose(rejected, [second]).slices] == [second]
     with pytest.raises(errata.ErrataError, match="unknown slice"):
         choose(left, ["s99"])
+
+
+def test_a_loop_is_its_rows_and_is_taken_where_it_can_be(audit: errata.Audit) -> None:
+    first, second = ids(audit, "first", "second")
+    rows = (*map(str, audit.evaluation.row_ids[:50]), "nowhere")
+    drawn = tuple(DrawnRows(id, id, rows, "Ana") for id in ("drawn-1", "drawn-2", "drawn-3"))
+    decisions = {"drawn-1": Decided("accepted", "Corner"), "drawn-2": Decided("rejected"), first: Decided("accepted")}
+    left = as_left(audit, Judgement(decisions, drawn=drawn))
+    assert [slice_.id for slice_ in left] == [slice_.id for slice_ in audit]
+    assert left.drawn[0].rows().tolist() == list(range(50))
+    assert (left.drawn[0].name, left.drawn[0].verdict, left.drawn[0].confirm) == ("Corner", "not confirmed", None)
+    assert [slice_.id for slice_ in choose(left, None, no_loops="").slices] == [first, "drawn-1"]
+    named = choose(left, ["drawn-3", second], no_loops="")
+    assert ([slice_.id for slice_ in named.slices], named.left_out) == ([second, "drawn-3"], "")
+    taken = choose(left, None)
+    assert [slice_.id for slice_ in taken.slices] == [first]
+    assert taken.left_out.startswith("Left out drawn-1, which people drew by hand and accepted: a loop has no rule")
+    assert choose(audit, None).left_out == ""
+    for slices, words in (((), "nothing"), (audit.slices[:1], f"{audit.slices[0].id} alone")):
+        few = as_left(replace(audit, slices=slices), Judgement({"drawn-1": Decided("accepted")}, drawn=drawn))
+        assert choose(few, None, "all").left_out.endswith(f" No other slice is accepted: starts from {words}.")
+    assert why_no_loops(audit) == ""
+
+
+def test_a_loop_of_an_audit_of_several_labels_is_not_compared() -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, (600, 2))
+    wrong = rng.random((600, 2)) < 0.2
+    evaluation = errata.Evaluation(
+        labels=labels, predictions=labels ^ wrong, metadata={"a": rng.integers(0, 3, 600).astype(str)}
+    )
+    found = errata.audit(evaluation, methods=["rules"], self_test=False)
+    loop = DrawnRows("drawn-1", "loop", tuple(map(str, range(100))))
+    left = as_left(found, Judgement({"drawn-1": Decided("accepted")}, drawn=(loop,)))
+    assert why_no_loops(left) == NO_LABEL
+    comparison = errata.compare(left, evaluation, search=False)
+    assert any("Left out drawn-1" in note and NO_LABEL in note for note in comparison.facts["notes"])
+    assert "drawn-1" not in [change.id for change in comparison.changes]
 
 
 def test_a_merged_slice_is_found_among_new_rows(audit: errata.Audit) -> None:

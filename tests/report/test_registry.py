@@ -73,7 +73,7 @@ def audit(make_slice: Callable[..., Slice], make_audit: Callable[..., Audit]) ->
 @pytest.mark.usefixtures("outside")
 def test_an_outside_page_is_in_the_saved_report(audit: Audit) -> None:
     html = to_html(audit)
-    assert '<a href="#weather">Weather</a>' in html
+    assert '<a href="#weather" data-key="W">Weather</a>' in html
     assert 'id="weather" data-title="Weather"' in html
     assert "<h1>2 slices, no wind</h1>" in html
     assert '<script type="module">// rain</script>' in html
@@ -96,11 +96,11 @@ def test_an_outside_page_and_part_are_served(audit: Audit, tmp_path: Path) -> No
         page = ask("GET", "/weather?wind=much", headers=PAGE)
         assert page.status_code == 200
         assert "<h1>2 slices, much wind</h1>" in page.text
-        assert '<a href="/weather" aria-current="page">Weather</a>' in page.text
+        assert '<a href="/weather" data-key="W" aria-current="page">Weather</a>' in page.text
         assert 'src="/static/weather.js"' in page.text
         assert ask("GET", "/static/weather.js").text == "// rain"
         assert "<p>The sky is grey.</p>" in ask("GET", "/slice/s1", headers=PAGE).text
-        assert '<a href="/weather">Weather</a>' in ask("GET", "/", headers=PAGE).text
+        assert '<a href="/weather" data-key="W">Weather</a>' in ask("GET", "/", headers=PAGE).text
 
 
 def test_without_the_package_there_is_neither(audit: Audit, tmp_path: Path) -> None:

@@ -94,12 +94,14 @@ def tell_choice(
 ) -> None:
     """Print which slices a command starts from, where nobody named them and people accepted some.
 
-    by_rule: the command finds members by rule among other rows, where single moves of people say nothing.
+    by_rule: the command finds members by rule among other rows, where single moves of people say nothing, and where
+    loops that they drew are left out.
     """
-    from ..core.judgement import choose, moved_words
+    from ..core.judgement import NO_RULE, choose, moved_words
 
-    choice = choose(audit, words, default)
-    sentences = [choice.sentence]
+    no_loops = NO_RULE if by_rule else ""
+    choice = choose(audit, words, default, no_loops=no_loops)
+    sentences = [choice.sentence, choice.left_out]
     if by_rule:
         sentences.append(moved_words(choice.slices))
     for sentence in filter(None, sentences):

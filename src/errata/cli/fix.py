@@ -63,7 +63,7 @@ def _command(plan: PlanFunction) -> Any:
             values["slices"] = chosen_words(values["slices"])
         result = workflow.make_plan(plan, audit, values)
         store.save_plan(result, output)
-        if takes_slices and result.slices:
+        if takes_slices and (result.slices or audit.drawn):
             tell_choice(audit, values["slices"])
         echo(result.why)
         echo(str(output))

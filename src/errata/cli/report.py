@@ -74,7 +74,7 @@ def _write(audit: Audit, output: Path, words: list[str] | None) -> None:
     from .. import store
     from ..core.judgement import choose, judged_json, judged_rows
 
-    slices = choose(audit, words, "all").slices
+    slices = choose(audit, words, "all", no_loops="").slices
     with store.atomic_file(output, replace=output.suffix == ".html") as partial:
         if output.suffix == ".html":
             partial.write_text(pages.to_html(audit), encoding="utf-8")

@@ -475,6 +475,9 @@ class Audit:
         How often the search finds groups that are planted in these rows; None where it was not tested.
     null_run : NullRun, optional
         What the search confirms where outcomes have no pattern; None where it was not run.
+    drawn : tuple of Slice
+        Loops that people drew on the map, in an audit as people left it: rows of this audit without a rule, chosen
+        after seeing the errors, so that they are hypotheses.
 
     Examples
     --------
@@ -504,10 +507,12 @@ class Audit:
     error_types: tuple[ErrorType, ...] = ()
     self_test: SelfTest | None = None
     null_run: NullRun | None = None
+    drawn: tuple[Slice, ...] = ()
 
     def __post_init__(self) -> None:
         rows = AuditedRows(self.evaluation.row_ids, self.discover)
         object.__setattr__(self, "slices", tuple(_bound(slice_, rows) for slice_ in self.slices))
+        object.__setattr__(self, "drawn", tuple(_bound(slice_, rows) for slice_ in self.drawn))
 
     def __repr__(self) -> str:
         return audit_in_brief(self)

@@ -19,11 +19,28 @@ from .blocks import Array
 from .comparison import Group
 from .confirm import SplitTask
 from .evaluation import Evaluation
-from .judgement import kept
+from .judgement import DRAWN, NO_LABEL, kept
 from .known_slices import audited_trials, count_tested, shared_rows, split_of
 from .regression import flattery
 
 MOSTLY = 0.5  # of the rows of a slice: one that the first audit holds so many of is not new
+
+
+def why_no_loops(audit: Audit) -> str:
+    """Why loops that people drew cannot be compared on the rows of their own audit; "" where they can."""
+    return "" if len(audit.overall) == 1 else NO_LABEL
+
+
+def drawn_words(slices: Sequence[Slice]) -> list[str]:
+    """What is to be said of loops among slices that are compared on the rows they were drawn around."""
+    ids = [slice_.id for slice_ in slices if slice_.method == DRAWN]
+    if not ids:
+        return []
+    verb = "was" if len(ids) == 1 else "were"
+    return [
+        f"{', '.join(ids)} {verb} drawn with the errors in sight: there, a model that is no better looks better, and "
+        "by how much is not known."
+    ]
 
 
 def known_groups(audit: Audit, rows: Array, after: Evaluation, slices: Sequence[Slice]) -> Iterator[Group]:

@@ -25,6 +25,10 @@ ACCEPTED: Final = "accepted"
 CONFIRMED: Final = "confirmed"
 ALL: Final = "all"
 WORDS = (ACCEPTED, CONFIRMED, ALL)
+DRAWN = "drawn"  # stands where other slices have their method
+# Why a command takes no loop.
+NO_RULE = "a loop has no rule for other rows; describe it as a condition and test it: errata test DIR CONDITION --keep"
+NO_LABEL = "a loop belongs to no single label; describe it as a condition and test it: errata test DIR CONDITION --keep"
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,18 @@ def as_left(audit: Audit, judgement: Judgement) -> Audit:
     positions = positions_of(audit.evaluation.row_ids, {id for rows in judgement.moved.values() for id in rows})
     moves = {slice_.id: _moves(judgement.moved.get(slice_.id, {}), positions) for slice_ in audit.slices}
     slices = [_left(audit, slice_, judgement, moves) for slice_ in audit.slices]
-    return replace(audit, slices=tuple(_measured(audit, slice_) for slice_ in slices))
+    drawn = tuple(_drawn(audit, drawing, judgement) for drawing in judgement.drawn)
+    return replace(audit, slices=tuple(_measured(audit, slice_) for slice_ in slices), drawn=drawn)
+
+
+def _drawn(audit: Audit, drawing: DrawnRows, judgement: Judgement) -> Slice:
+    """A loop as a slice: the rows of it that are audited. Nothing is measured of what was drawn to hold errors."""
+    weights = np.zeros(len(audit.evaluation))
+    weights[list(positions_of(audit.evaluation.row_ids, drawing.rows).values())] = 1.0
+    loop = Slice(drawing.id, DRAWN, drawing.name, "not confirmed", 0.5, {}, weights, column=-1, reason="drawn by hand")
+    decided = judgement.decisions.get(drawing.id, Decided())
+    name = drawing.name if decided.name is None else decided.name
+    return replace(loop, name=name, judged=Judged(decided, loop))
 
 
 def _moves(moved: Mapping[str, bool], positions: Mapping[str, int]) -> tuple[list[int], list[int]]:
@@ -205,13 +220,22 @@ class Choice:
         In the order of the audit; those that were merged are in the one they were merged into.
     sentence : str
         Which they are, where nobody named them and people accepted some; else "".
+    left_out : str
+        Which loops people accepted that the command cannot take, and what it starts from where these are all; else "".
     """
 
     slices: tuple[Slice, ...]
     sentence: str = ""
+    left_out: str = ""
 
 
-def choose(audit: Audit, which: Sequence[str] | None, default: Literal["confirmed", "all"] = CONFIRMED) -> Choice:
+def choose(
+    audit: Audit,
+    which: Sequence[str] | None,
+    default: Literal["confirmed", "all"] = CONFIRMED,
+    *,
+    no_loops: str = NO_RULE,
+) -> Choice:
     """The slices that words or ids name.
 
     Parameters
@@ -222,20 +246,66 @@ def choose(audit: Audit, which: Sequence[str] | None, default: Literal["confirme
         "accepted", "confirmed", "all" or ids of slices. Default: the accepted ones where there are any.
     default : str
         What is taken where nothing is accepted.
+    no_loops : str
+        Why the command cannot take loops that people drew; "" where it takes them as other slices.
     """
     if isinstance(which, str):
         raise InputError(f"`slices` must be a list of ids; got the text {which!r}; write [{which!r}]")
+    slices = audit.slices if no_loops else (*audit.slices, *audit.drawn)
+    left_out = _left_out(audit, no_loops)
     if which:
-        wanted = {slice_.id for word in which for slice_ in _named(audit, word)}
-        return Choice(tuple(slice_ for slice_ in audit.slices if slice_.id in wanted))
-    accepted = tuple(_of_word(audit, ACCEPTED))
+        _check_loops(audit, which, no_loops)
+        wanted = {slice_.id for word in which for slice_ in _named(slices, word)}
+        named = tuple(slice_ for slice_ in slices if slice_.id in wanted)
+        if ACCEPTED not in which:
+            left_out = ""
+        return Choice(named, left_out=left_out)
+    accepted = tuple(_of_word(slices, ACCEPTED))
+    others = tuple(slice_ for slice_ in _of_word(slices, default) if slice_ not in accepted)
     if not accepted:
-        return Choice(tuple(_of_word(audit, default)))
-    others = len([slice_ for slice_ in _of_word(audit, default) if slice_ not in accepted])
+        if left_out:
+            left_out += f" No other slice is accepted: starts from {_number_of(others, default)}."
+        return Choice(others, left_out=left_out)
     ids = ", ".join(slice_.id for slice_ in accepted)
     number = "1 slice" if len(accepted) == 1 else f"{len(accepted)} slices"
-    more = f"; `--slices {default}` takes {others} more" if others else ""
-    return Choice(accepted, f"Starts from {number} that people accepted: {ids}{more}.")
+    more = f"; `--slices {default}` takes {len(others)} more" if others else ""
+    return Choice(accepted, f"Starts from {number} that people accepted: {ids}{more}.", left_out)
+
+
+def _accepted_loops(audit: Audit) -> list[str]:
+    return [slice_.id for slice_ in _of_word(audit.drawn, ACCEPTED)]
+
+
+def _left_out(audit: Audit, no_loops: str) -> str:
+    """Which accepted loops a command leaves out, and why; "" where there are none or it takes them."""
+    loops = _accepted_loops(audit)
+    if not loops or not no_loops:
+        return ""
+    return f"Left out {', '.join(loops)}, which people drew by hand and accepted: {no_loops}."
+
+
+def _check_loops(audit: Audit, which: Sequence[str], no_loops: str) -> None:
+    """Raise InputError where what somebody names is loops alone, or one of them, and the command cannot take any."""
+    if not no_loops:
+        return
+    for slice_ in audit.drawn:
+        if slice_.id in which:
+            raise InputError(f"slice {slice_.id} was drawn by hand: {no_loops}")
+    loops = _accepted_loops(audit)
+    if ACCEPTED in which and loops and not any(_of_word(audit.slices, ACCEPTED)):
+        verb = "is accepted, and was" if len(loops) == 1 else "are accepted, and were"
+        raise InputError(f"only {', '.join(loops)} {verb} drawn by hand: {no_loops}")
+
+
+def _number_of(slices: Sequence[Slice], default: str) -> str:
+    """In words: 3 confirmed slices; all 3 slices; nothing."""
+    if not slices:
+        return "nothing"
+    if len(slices) == 1:
+        return f"{slices[0].id} alone"
+    if default == ALL:
+        return f"all {len(slices)} slices"
+    return f"{len(slices)} {default} slices"
 
 
 def moved_words(slices: Sequence[Slice]) -> str:
@@ -246,14 +316,14 @@ def moved_words(slices: Sequence[Slice]) -> str:
     return f"People moved rows of {', '.join(ids)}: that counts among the audited rows; others are placed by rule."
 
 
-def _named(audit: Audit, word: str) -> Iterator[Slice]:
+def _named(slices: Sequence[Slice], word: str) -> Iterator[Slice]:
     if word in WORDS:
-        found = list(_of_word(audit, word))
+        found = list(_of_word(slices, word))
         if word == ACCEPTED and not found:
             raise InputError("no slice is accepted; accept some in `errata serve DIR`, or give ids")
         yield from found
         return
-    known = {slice_.id: slice_ for slice_ in audit.slices}
+    known = {slice_.id: slice_ for slice_ in slices}
     if word not in known:
         raise unknown("slice", word, [*known, *WORDS])
     yield _end(known, word)
@@ -267,8 +337,8 @@ def _end(known: Mapping[str, Slice], id: str) -> Slice:
     return slice_
 
 
-def _of_word(audit: Audit, word: str) -> Iterator[Slice]:
-    for slice_ in audit.slices:
+def _of_word(slices: Sequence[Slice], word: str) -> Iterator[Slice]:
+    for slice_ in slices:
         decided = decision(slice_)
         confirmed = slice_.verdict == "confirmed" and slice_.side == "hard" and decided != "rejected"
         if decided != "merged" and {ACCEPTED: decided == ACCEPTED, CONFIRMED: confirmed, ALL: True}[word]:
@@ -306,7 +376,7 @@ def _slice_json(slice_: Slice) -> dict[str, Any]:
         "put_out": judged.put_out,
         "held_out": slice_.confirm and asdict(slice_.confirm),
         "held_out_as_found": found.confirm and asdict(found.confirm),
-        "clean": not judged.changed,
+        "clean": not judged.changed and slice_.method != DRAWN,
     }
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..core import Audit, Change, Comparison, InputError
-from ..core.compared_slices import known_groups, new_groups
+from ..core.compared_slices import drawn_words, known_groups, new_groups, why_no_loops
 from ..core.comparison import Group, measure
-from ..core.judgement import choose
+from ..core.judgement import DRAWN, choose
 from ..core.known_slices import count_tested, first_other_label, shared_rows
 from . import marks, numbers
 
@@ -35,17 +35,19 @@ def compare_audits(first: Audit, second: Audit) -> Comparison:
         raise InputError("one of the two audits has no errors to compare; audit both with labels and predictions")
     if first_other_label(before, after) is not None:
         raise InputError("the two audits have different labels for the same rows; audit both with the same labels")
-    choice = choose(first, None)
+    choice = choose(first, None, no_loops=why_no_loops(first))
     known = list(known_groups(first, mine, after, choice.slices))
     new = new_groups(first, second)
     outcomes = (before.errors.astype(float), after.errors.astype(float))
     overall = Group("overall", "All rows", "", np.ones(len(mine), dtype=bool), *outcomes, kind="all")
-    tested = 1 + count_tested(first) + bool(new) * count_tested(second)
+    loops = sum(slice_.method == DRAWN for slice_ in choice.slices)
+    tested = 1 + count_tested(first) + loops + bool(new) * count_tested(second)
     changes = [measure(group, before.groups, ALPHA / tested) for group in (*known, *new, overall)]
     facts = {
         "rows": len(mine),
         "of": len(first.evaluation),
         "chosen": choice.sentence,
+        "loops": [choice.left_out, *drawn_words(choice.slices)],
         "changed": {group.id: group.changed_rows(before.row_ids) for group in (*known, *new, overall)},
     }
     return Comparison(tuple(changes), "error", ALPHA, facts)
@@ -73,6 +75,7 @@ def comparison_lines(comparison: Comparison, titles: Mapping[str, str], axis: ma
         "new": lines(new),
         "chosen": comparison.facts["chosen"].partition(";")[0].rstrip("."),
         "regression": regression_words(known),
+        "loops": [words for words in comparison.facts["loops"] if words],
     }
 
 

@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from string import ascii_uppercase
 from urllib.parse import quote
+
+
+def page_keys(pages: Sequence[tuple[str, str]]) -> list[str]:
+    """The letter that opens each page of the bar, with Shift: the first of its name that no page before it has.
+
+    Capitals: lower-case letters are what pages have keys for themselves.
+    """
+    letters: list[str] = []
+    for name, _ in pages:
+        free = (letter for letter in name.upper() if letter in ascii_uppercase and letter not in letters)
+        letters.append(next(free, ""))
+    return letters
 
 
 @dataclass(frozen=True)
@@ -18,6 +32,11 @@ class SavedLinks:
     rows: str = "#rows"
     sign_out: str = ""
     saved = True
+
+    @property
+    def page_keys(self) -> list[str]:
+        """The letter of each page of the bar."""
+        return page_keys(self.pages)
 
     def slice(self, id: str) -> str:
         """The page of a slice."""
@@ -53,6 +72,11 @@ class ServedLinks:
     rows: str = "/rows"
     sign_out: str = ""
     saved = False
+
+    @property
+    def page_keys(self) -> list[str]:
+        """The letter of each page of the bar."""
+        return page_keys(self.pages)
 
     def slice(self, id: str) -> str:
         """The page of a slice."""

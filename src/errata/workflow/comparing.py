@@ -16,12 +16,12 @@ import numpy as np
 
 from ..core import Array, Audit, Change, Comparison, Evaluation, InputError, Progress, Slice, Source, silent
 from ..core.apply import apply
-from ..core.compared_slices import known_groups, new_groups
+from ..core.compared_slices import drawn_words, known_groups, new_groups, why_no_loops
 from ..core.comparison import Group, measure
 from ..core.confirm import Settings, SplitTask
 from ..core.errors import unknown
 from ..core.grouping import settle_groups
-from ..core.judgement import choose
+from ..core.judgement import DRAWN, choose
 from ..core.known_slices import audited_trials, count_tested, first_other_label, shared_rows
 from ..core.paired import visible_rise
 from ..core.same_rows import count_same_rows
@@ -232,12 +232,14 @@ def _known(first: Audit | Evaluation, slices: Audit | None, which: Sequence[str]
         if which:
             raise InputError("slices can be named where the first model is a saved audit; give its folder")
         return _Known()
-    choice = choose(first, which)
+    choice = choose(first, which, no_loops=why_no_loops(first))
     groups = list(known_groups(first, pair.rows, pair.after, choice.slices))
+    left_out = [choice.left_out] if choice.left_out else []
     if not groups:
-        return _Known(notes=("The first audit has no confirmed slice to compare.",))
-    tested = count_tested(first)
-    notes = [*_moved_notes(choice.slices), *_regression_notes(groups, tested)]
+        return _Known(notes=(*left_out, "The first audit has no confirmed slice to compare."))
+    loops = drawn_words(choice.slices)
+    tested = count_tested(first) + sum(slice_.method == DRAWN for slice_ in choice.slices)
+    notes = [*left_out, *_moved_notes(choice.slices), *loops, *_regression_notes(groups, tested)]
     return _Known(groups, pair.before.groups, tested, tuple(notes), choice.sentence, pair.before)
 
 
@@ -300,8 +302,10 @@ def _on_new_rows(slices: Audit, which: Sequence[str] | None, pair: _Pair) -> _Kn
             before, after = pair.outcomes[slice_.task]
             inside = weights[slice_.id] >= slice_.threshold
             groups.append(Group(slice_.id, slice_.name, slice_.task, inside, before[new], after[new]))
-    notes = (f"Known slices are compared on {int(new.sum()):,} rows that were not audited.",)
-    return _Known(groups, rows.groups, max(len(groups), 1), notes, choice.sentence, rows)
+    notes = [f"Known slices are compared on {int(new.sum()):,} rows that were not audited."]
+    if choice.left_out:
+        notes.append(choice.left_out)
+    return _Known(groups, rows.groups, max(len(groups), 1), tuple(notes), choice.sentence, rows)
 
 
 def _values(pair: _Pair, column: str) -> Iterator[Group]:

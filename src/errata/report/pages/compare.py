@@ -19,6 +19,7 @@ from ..slice_lines import title_of
 MAX_ROWS = 24  # changed rows on a page
 STRIP = 4
 CHANGES = {"broken": "Newly wrong", "fixed": "Fixed"}
+CHANGE_KEYS = {"broken": "w", "fixed": "f"}
 
 
 def context(view: View, request: Request) -> dict[str, Any]:
@@ -50,12 +51,15 @@ def _lines(view: View, comparison: Comparison, name: str) -> dict[str, Any]:
     titles = {slice_.id: title_of(slice_, standings) for slice_ in view.audit.slices}
     lines = comparison_lines(comparison, titles, view.axis)
     slices = {slice_.id: slice_ for slice_ in view.audit.slices}
+    loops = {slice_.id for slice_ in view.audit.drawn}
     for line in (*lines["lines"], *lines["new"]):
         for change in CHANGES:
             line[f"{change}_href"] = _address(name, line["id"], change)
         if line["id"] in slices:
             line["href"] = view.links.slice(line["id"])
             line["strip"] = strip(view, slices[line["id"]])[:STRIP]
+        elif line["id"] in loops:
+            line["href"] = view.links.slice(line["id"])
         elif line["slice"]:
             ids = comparison.facts["changed"][line["id"]]["broken"][:STRIP]
             line["strip"] = [item(view, row_facts(view.audit, view.backend.row(str(id)))) for id in ids]
@@ -89,7 +93,7 @@ def changed_rows(view: View, second: Audit, comparison: Comparison, request: Req
         "what": comparison[group].name,
         "change": change,
         "choices": [
-            (word, _address(name, group, kind), kind == change, len(changed[group][kind]))
+            (word, _address(name, group, kind), kind == change, len(changed[group][kind]), CHANGE_KEYS[kind])
             for kind, word in CHANGES.items()
         ],
         "rows": [_row(view, second, str(id)) for id in shown],
@@ -118,5 +122,8 @@ PAGE = Page(
     context,
     ("/compare",),
     nav="Compare",
-    served_keys=((", .", "Compare: the rows before, after these"),),
+    served_keys=(
+        ("f w", "Compare: the rows that were fixed, are newly wrong: of the focused slice, else of the rows shown"),
+        (", .", "Compare: the rows before, after these"),
+    ),
 )

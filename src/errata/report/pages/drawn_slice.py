@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import Array
+from ...core import Array, Audit
 from ...core.gaps import wilson
 from ...core.words import FEWEST_FOR_PERCENT
 from .. import numbers
@@ -35,15 +35,16 @@ def context(view: View, id: str, standings: Mapping[str, Any]) -> dict[str, Any]
         "standing": standing,
         "by": drawing["person"],
         "at": drawing["at"],
-        "sentence": _sentence(view, inside),
+        "sentence": loop_sentence(view.audit, inside),
         "group": _members(view, id, inside),
     }
     mergeable = [(other, entry["title"]) for other, entry in standings.items() if other != id]
     return {"template": "page_drawn.html", "title": standing["title"], "row": values, "mergeable": mergeable}
 
 
-def _sentence(view: View, inside: Array) -> str:
-    errors = view.audit.evaluation.errors
+def loop_sentence(audit: Audit, inside: Array) -> str:
+    """How many rows of a loop are wrong, beside the others. inside: (n,) bool."""
+    errors = audit.evaluation.errors
     n = int(inside.sum())
     if errors is None:
         return f"{numbers.counted(n, 'row')} of {numbers.count(len(inside))}."

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from ...core import Audit, SelfTest
-from ...core.judgement import decision, kept
+from ...core.judgement import ACCEPTED, decision, kept
 from .. import numbers, sentences
 from ..contract import Page, Request, View
 from ..error_type_lines import error_type_lines
-from ..judgement_lines import counted_slices, counts_of_decisions
+from ..judgement_lines import counted_slices, counts_of_decisions, decision_words
 from ..sections import sections
 from ..slice_lines import methods_of, order_labels, slice_lines
 from ..static_files import Script
+from .drawn_slice import loop_sentence
 
 MAX_CONFIRMED = 5  # confirmed slices before the fold
 MAX_ERROR_TYPES = 5  # error types before the fold
@@ -126,6 +127,7 @@ def context(view: View, request: Request) -> dict[str, Any]:
         "warnings": sentences.warnings(audit.settings),
         "judged": counts_of_decisions(audit),
         "rejected": rejected,
+        "loops": _loops(view),
         "shares": shares,
         "shares_label": label,
         "search": f"Found on {numbers.count(searched)} rows, measured on {numbers.count(held_out)} others.",
@@ -143,6 +145,19 @@ def context(view: View, request: Request) -> dict[str, Any]:
         "made": provenance(audit),
         "settings": other_settings(audit),
     }
+
+
+def _loops(view: View) -> list[dict[str, Any]]:
+    """Slices that people drew by hand and accepted. A saved report has no page of them."""
+    loops = []
+    for loop in view.audit.drawn:
+        if loop.judged is None or decision(loop) != ACCEPTED:
+            continue
+        href = "" if view.links.saved else view.links.slice(loop.id)
+        sentence = loop_sentence(view.audit, loop.members)
+        decided = decision_words(vars(loop.judged.decided))
+        loops.append({"name": loop.name, "href": href, "sentence": sentence, "decision": decided})
+    return loops
 
 
 def planted_groups(result: SelfTest | None) -> dict[str, Any]:

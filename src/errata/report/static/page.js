@@ -24,10 +24,19 @@ function onKey(event) {
   if (keysRest()) return;
   if (event.key === "?") { byId("keys").showModal(); return; }
   if (event.key === "j" || event.key === "k") return walk(event.key === "j" ? 1 : -1);
-  const target = [...document.querySelectorAll(`[data-key="${CSS.escape(event.key)}"]:not(:disabled)`)].find((e) => isVisible(e) || e.matches("input[type=radio]") && isVisible(e.parentElement));
+  if (/^[A-Z]$/.test(event.key) && !event.shiftKey) return; // Caps Lock: whoever meant `a` does not leave the page
+  const target = targetOf(event.key);
   if (!target) return;
   event.preventDefault();
   if (target.matches("input:not([type=radio]), textarea")) target.focus(); else target.click();
+}
+
+// A key of the line that has the focus comes before that of the whole page.
+function targetOf(key) {
+  const name = CSS.escape(key);
+  const ofLine = document.activeElement?.closest("[data-walk] > *")?.querySelector(`[data-line-key="${name}"]`);
+  if (ofLine) return ofLine;
+  return [...document.querySelectorAll(`[data-key="${name}"]:not(:disabled)`)].find((e) => isVisible(e) || e.matches("input[type=radio]") && isVisible(e.parentElement));
 }
 
 function walk(step) {

@@ -10,7 +10,7 @@ function lacksName() {
   if (!words) {
     words = document.createElement("span");
     words.id = "name-first"; words.setAttribute("role", "alert");
-    person.after(words);
+    person.after(words); // not in its label, which would read them as part of the name of the field
     person.setAttribute("aria-describedby", "name-first");
   }
   words.textContent = "Write your name first: what you save is saved under it.";
@@ -33,7 +33,10 @@ try {
     person.title = `Signed in as ${name}`;
   }
   if (person && !person.value) person.value = localStorage.getItem("errata-person") ?? "";
-  person?.addEventListener("input", () => document.getElementById("name-first")?.remove());
+  person?.addEventListener("input", () => {
+    document.getElementById("name-first")?.remove();
+    person.removeAttribute("aria-describedby");
+  });
   person?.addEventListener("keydown", (event) => { if (event.key === "Enter") person.blur(); });
   person?.addEventListener("change", () => localStorage.setItem("errata-person", person.value.trim()));
 } catch { /* private mode: the name lasts for this page */ }
