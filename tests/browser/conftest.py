@@ -5,14 +5,17 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from errata.app.server import create_app
 from errata.core import Audit
 from errata.people.records import Records
+from errata.report import to_html
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page is opened")
 
@@ -98,3 +101,23 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., tuple[str, Records]]]:
     """Serves an audit with new records until the test ends: its address, and what people said."""
     with ExitStack() as stack:
         yield lambda audit, **more: stack.enter_context(running(audit, tmp_path, **more))
+
+
+@pytest.fixture(scope="module")
+def better(audit: Audit) -> Audit:
+    kept = audit.evaluation
+    assert kept.errors is not None
+    mended = np.where(np.arange(len(kept)) % 2 == 0, kept.labels, kept.predictions)
+    return replace(audit, evaluation=replace(kept, predictions=mended, probs=None, losses=None))
+
+
+@pytest.fixture(scope="module")
+def report(audit: Audit, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    path.write_text(to_html(audit), encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture
+def home(serve: Any, audit: Audit, better: Audit) -> tuple[str, Records]:
+    return serve(audit, others=(("better", better),))

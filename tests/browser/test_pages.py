@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import errata
@@ -20,6 +18,7 @@ from errata.people.entries import Decision, Drawing
 from errata.people.records import Records
 from errata.report import comparison_html, to_html
 from errata.report.gates import comparison_gate
+from support.gestures import lasso
 from support.servers import ServerThread
 from support.small_audits import image_evaluation, quick_audit, text_evaluation
 
@@ -46,21 +45,6 @@ CONTRAST = """(selector) => {
 
 
 @pytest.fixture(scope="module")
-def better(audit: Audit) -> Audit:
-    kept = audit.evaluation
-    assert kept.errors is not None
-    mended = np.where(np.arange(len(kept)) % 2 == 0, kept.labels, kept.predictions)
-    return replace(audit, evaluation=replace(kept, predictions=mended, probs=None, losses=None))
-
-
-@pytest.fixture(scope="module")
-def report(audit: Audit, tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("report") / "report.html"
-    path.write_text(to_html(audit), encoding="utf-8")
-    return path.as_uri()
-
-
-@pytest.fixture(scope="module")
 def text_report(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("report") / "texts.html"
     path.write_text(to_html(quick_audit(text_evaluation(400))), encoding="utf-8")
@@ -76,11 +60,6 @@ def compared(audit: Audit, better: Audit, tmp_path_factory: pytest.TempPathFacto
     rows = (audit.evaluation, better.evaluation)
     path.write_text(comparison_html(comparison, gate, "first", "second", rows), encoding="utf-8")
     return path.as_uri()
-
-
-@pytest.fixture
-def home(serve: Serve, audit: Audit, better: Audit) -> tuple[str, Records]:
-    return serve(audit, others=(("better", better),))
 
 
 def names(page: Any) -> list[str]:
@@ -184,22 +163,6 @@ def test_a_saved_page_hands_answers_over_as_a_file_that_can_be_imported(
     with Records(tmp_path / "r.sqlite", fingerprint=audit.evaluation.fingerprint) as records:
         assert records.import_annotations(target).new == 3
         assert {one.item: one.answer for one in records.answers("s1", "Ada", "member")} == wanted
-
-
-def lasso(page: Any, share: float = 0.9) -> None:
-    """A loop around the middle of the map, by mouse."""
-    canvas = page.locator("canvas:visible")
-    canvas.scroll_into_view_if_needed()
-    expect(page.locator(".map .fallback:visible, .map .placing:visible")).to_have_count(0)
-    page.keyboard.press("l")
-    box = canvas.bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    r = min(box["width"], box["height"]) / 2 * share
-    page.mouse.move(x + r, y)
-    page.mouse.down()
-    for angle in np.linspace(0, 2 * np.pi, 40):
-        page.mouse.move(x + r * np.cos(angle), y + r * np.sin(angle))
-    page.mouse.up()
 
 
 @pytest.mark.parametrize("where", ["served", "saved"])
@@ -349,291 +312,12 @@ def test_a_guess_that_holds_is_kept_as_a_slice_by_keyboard(open_page: Open, audi
     assert "light = night and size > 3" in [slice_.name for slice_ in errata.load(folder)]
 
 
-def name_oneself(page: Any, name: str) -> None:
-    page.locator("#person").fill(name)
-    page.locator("#person").press("Tab")
-    expect(page.locator(".who")).to_have_text(f"as {name}")
-    page.locator("#main").click(position={"x": 5, "y": 5})
-
-
-def press(page: Any, key: str) -> None:
-    with page.expect_response("**/api/annotations") as got:
-        page.keyboard.press(key)
-    assert got.value.ok
-
-
-def test_twenty_rows_by_keyboard_as_two_people(open_page: Open, home: tuple[str, Records]) -> None:
-    address, records = home
-    ada = open_page(address + "/annotate/s1")
-    name_oneself(ada, "Ada")
-    for i in range(20):
-        press(ada, "12"[i % 2])
-        expect(ada.locator(".count")).to_contain_text(f"{i + 1} of")
-    expect(ada.locator(".saved")).to_have_text(re.compile(r"^Saved: dog, \d\d:\d\d:\d\d\.$"))
-    expect(ada.locator(".agreement")).to_have_text("Not measured: one person so far.")
-    bob = open_page(address + "/annotate/s1")
-    name_oneself(bob, "Bob")
-    for i in range(20):
-        press(bob, "12"[i % 2] if i > 2 else "0")
-    expect(bob.locator(".agreement")).to_have_text(
-        re.compile(r"^17 of 20 answers are the same: 85\.0% \(95% interval 64\.0 to 94\.8\)\. Cohen's kappa 0\.\d\d\.$")
-    )
-    lines = bob.locator(".settle li")
-    expect(lines).to_have_count(3)
-    expect(lines.first).to_contain_text("Bob says none of the above")
-    lines.first.get_by_role("button", name="Settle as none of the above").click()
-    expect(lines).to_have_count(2)
-    # Undo: the last two, one after the other.
-    assert len(records.answers("s1", "Bob", "class")) == 20
-    for left in (19, 18):
-        with bob.expect_response("**/undo"):
-            bob.keyboard.press("u")
-        expect(bob.locator(".saved")).to_contain_text("Taken back:")
-        expect(bob.locator(".count")).to_contain_text(f"{left} of")
-    assert len(records.answers("s1", "Bob", "class")) == 18
-    image = bob.locator(".item img").get_attribute("src")
-    bob.keyboard.press("s")
-    assert bob.locator(".item img").get_attribute("src") != image
-    bob.reload()
-    expect(bob.locator(".count")).to_contain_text("18 of")
-    expect(bob.locator(".who")).to_have_text("as Bob")
-
-
-def test_in_or_out_by_keyboard_and_no_label_is_shown(open_page: Open, home: tuple[str, Records]) -> None:
-    page = open_page(home[0] + "/annotate/s1?task=member")
-    name_oneself(page, "Ada")
-    assert "cat" not in page.locator("main").inner_text()
-    press(page, "i")
-    press(page, "x")
-    assert [one.answer for one in home[1].answers("s1", "Ada", "member")] == ["in", "out"]
-
-
-def test_nobody_is_named_over_rows_that_are_still_on_their_way(open_page: Open, home: tuple[str, Records]) -> None:
-    """A key would be lost, or answer for somebody else's rows."""
-    page = open_page(home[0] + "/annotate/s1")
-    name_oneself(page, "Ada")
-    page.route("**/api/queues/**", lambda route: None)
-    page.locator("#person").fill("Bob")
-    page.locator("#person").press("Tab")
-    expect(page.locator(".who")).to_have_text("")
-    expect(page.locator("[data-answer]").first).to_be_disabled()
-
-
-def test_an_answer_is_not_called_saved_before_it_is(open_page: Open, home: tuple[str, Records]) -> None:
-    """The server is away: the answer waits in the tab, and goes when it is back."""
-    page = open_page(home[0] + "/annotate/s1")
-    name_oneself(page, "Ada")
-    page.route("**/api/annotations", lambda route: route.abort())
-    page.keyboard.press("1")
-    expect(page.locator(".unsaved")).to_have_text("1 answer is not saved. They stay in this tab and are sent again.")
-    expect(page.locator(".saved")).to_contain_text("Not saved: cat.")
-    assert home[1].log() == ()
-    page.unroute("**/api/annotations")
-    expect(page.locator(".saved")).to_contain_text("Saved: cat", timeout=10_000)
-    assert len(home[1].log()) == 1
-    page.watch.expected += ["api/annotations", "ERR_FAILED"]
-
-
-def test_answers_that_could_not_be_sent_are_a_file_that_can_be_imported(
-    open_page: Open, home: tuple[str, Records], audit: Audit, tmp_path: Path
-) -> None:
-    address, records = home
-    page = open_page(address + "/annotate/s1")
-    name_oneself(page, "Ada")
-    expect(page.get_by_role("button", name="Download them")).to_be_hidden()
-    page.route("**/api/annotations", lambda route: route.abort())
-    for key in ("1", "2", "0"):
-        page.keyboard.press(key)
-    expect(page.locator(".unsaved")).to_contain_text("3 answers are not saved.")
-    with page.expect_download() as got:
-        page.get_by_role("button", name="Download them").click()
-    file = tmp_path / "answers.json"
-    got.value.save_as(file)
-    assert records.import_annotations(file).new == 3
-    assert [one.answer for one in records.answers("s1", "Ada", "class")] == [0, 1, None]
-    page.unroute("**/api/annotations")
-    expect(page.locator(".unsaved")).to_have_text("", timeout=10_000)
-    expect(page.get_by_role("button", name="Download them")).to_be_hidden()
-    assert len(records.log()) == 3, "imported and sent again, it is one answer"
-    page.watch.expected += ["api/annotations", "ERR_FAILED"]
-
-
-def refusing(status: int) -> Callable[[Any], None]:
-    return lambda route: route.fulfill(status=status, json={"detail": "no"})
-
-
-def test_an_answer_waits_for_a_token_and_not_for_ever(open_page: Open, home: tuple[str, Records]) -> None:
-    """A server that was started again asks for another token: the answer waits. A wrong answer does not."""
-    page = open_page(home[0] + "/annotate/s1")
-    name_oneself(page, "Ada")
-    for status, words in ((401, "1 answer is not saved."), (422, "")):
-        page.route("**/api/annotations", refusing(status))
-        page.keyboard.press("1")
-        expect(page.locator(".saved")).to_have_text("Not saved: cat. no")
-        expect(page.locator(".unsaved")).to_contain_text(words)
-        page.keyboard.press("u")
-        expect(page.locator(".saved")).to_have_text("Taken back: cat.")
-    expect(page.locator(".unsaved")).to_have_text("")
-    page.watch.expected += ["401", "422"]
-
-
-def test_undo_before_the_answer_arrived_leaves_nothing(open_page: Open, home: tuple[str, Records]) -> None:
-    page = open_page(home[0] + "/annotate/s1")
-    page.route("**/api/annotations", lambda route: route.abort())  # long before it is needed: it takes a while to hold
-    name_oneself(page, "Ada")
-    page.keyboard.press("1")
-    expect(page.locator(".saved")).to_contain_text("Not saved: cat.")
-    page.keyboard.press("u")
-    expect(page.locator(".saved")).to_contain_text("Taken back: cat.")
-    page.unroute("**/api/annotations")
-    page.wait_for_timeout(3500)
-    assert home[1].log() == ()
-    page.watch.expected += ["api/annotations", "ERR_FAILED"]
-
-
-def decide(page: Any, key: str, text: str | None = None) -> None:
-    page.keyboard.press(key)
-    if text is not None:
-        page.keyboard.press("Control+a")
-        page.keyboard.type(text)
-    with page.expect_response("**/api/decisions"):
-        page.keyboard.press("Enter")
-
-
-def test_a_slice_is_decided_by_keys_and_shown_where_it_is_listed(
-    open_page: Open, home: tuple[str, Records], audit: Audit
-) -> None:
-    address, records = home
-    page = open_page(address + "/slice/s1")
-    page.locator("#person").fill("Ada")
-    page.locator("#person").press("Tab")
-    page.locator("#main").click(position={"x": 5, "y": 5})
-    state = page.locator(".decide .what")
-    expect(state).to_have_text("Not decided.")
-    with page.expect_response("**/api/decisions"):
-        page.keyboard.press("a")
-    expect(state).to_have_text(re.compile(r"^Accepted by Ada, saved \d\d:\d\d:\d\d\.$"))
-    expect(page.locator("[data-do='accepted']")).to_have_attribute("aria-pressed", "true")
-    page.locator("#main").click(position={"x": 5, "y": 5})
-    decide(page, "e", "Rooms at night")
-    expect(page.locator("h1")).to_have_text("Rooms at night")
-    expect(page.locator(".head .made")).to_be_hidden()
-    decide(page, "o", "ask for more")
-    expect(state).to_contain_text("“ask for more”")
-    standing = records.standings()["s1"]
-    assert (standing.decision, standing.name, standing.note) == ("accepted", "Rooms at night", "ask for more")
-    page.goto(address + "/slice/s2")
-    with page.expect_response("**/api/decisions"):
-        page.keyboard.press("r")
-    expect(state).to_contain_text("Rejected by Ada")
-    page.keyboard.press("m")
-    page.locator(".decide select").select_option("s1")
-    before = records.standings()["s2"].version
-    page.locator(".decide form").get_by_role("button", name="Show overlap").press("Enter")
-    one, other = audit.slices[1].members, audit.slices[0].members
-    shown = page.locator(".decide .overlap")
-    shared = int((one & other).sum())
-    expect(shown).to_contain_text(f"{shared} rows are in both" if shared else "No row is in both")
-    expect(shown).to_contain_text(f"Jaccard {shared / (one | other).sum():.2f}")
-    assert records.standings()["s2"].version == before, "nothing is merged before it is confirmed"
-    with page.expect_response("**/api/decisions"):
-        page.locator(".decide form").get_by_role("button", name="Merge into s1").press("Enter")
-    expect(state).to_contain_text("Merged into s1 by Ada")
-    page.goto(address + "/curate")
-    cells = page.locator("tbody tr").nth(0).locator("td").all_inner_texts()
-    assert cells[0] == "s1 Rooms at night"
-    assert cells[3:6] == ["Accepted", "ask for more", "Ada"]
-    assert page.locator("tbody tr").nth(1).locator("td").nth(3).inner_text() == "Merged into s1"
-    with page.expect_download() as got:
-        page.get_by_role("link", name="Download all that people said").click()
-    told = json.loads(Path(got.value.path()).read_text())
-    assert [(one["slice"], one["name"], one["merged"]) for one in told["accepted"]] == [
-        ("s1", "Rooms at night", ["s2"])
-    ]
-
-
-def test_another_choice_or_no_answer_asks_for_the_overlap_again(open_page: Open, home: tuple[str, Records]) -> None:
-    address, records = home
-    records.draw(Drawing(name="mine", items=("row-1", "row-2"), person="Ada"))
-    page = open_page(address + "/slice/s2")
-    page.keyboard.press("m")
-    form, shown = page.locator(".decide form"), page.locator(".decide .overlap")
-    form.locator("select").select_option("drawn-1")
-    form.get_by_role("button", name="Show overlap").click()
-    expect(shown).to_contain_text("2 rows of “drawn-1 mine”")
-    form.locator("select").select_option("s1")
-    expect(shown).to_be_hidden()
-    page.route("**/api/overlap**", lambda route: route.abort())
-    form.get_by_role("button", name="Show overlap").click()
-    expect(shown).to_contain_text("Nothing was merged.")
-    form.get_by_role("button", name="Show overlap").click()
-    page.keyboard.press("Escape")
-    expect(form).to_be_hidden()
-    assert records.standings()["s2"].version == 0
-    page.watch.expected += ["api/overlap", "ERR_FAILED"]
-
-
-def test_a_loop_is_kept_named_and_accepted_by_keys(open_page: Open, home: tuple[str, Records]) -> None:
-    address, records = home
-    page = open_page(address + "/slice/s1#s1-map")
-    page.locator("#person").fill("Ada")
-    page.locator("#person").press("Tab")
-    lasso(page, 0.95)
-    page.get_by_role("button", name="Keep as a slice").click()
-    page.get_by_role("link", name="Name it, accept it or reject it").click()
-    page.wait_for_url("**/slice/drawn-1")
-    expect(page.locator(".lede")).to_contain_text("rows in the loop are wrong")
-    decide(page, "e", "The left side")
-    expect(page.locator("h1")).to_have_text("The left side")
-    decide(page, "o", "measure it")
-    page.locator("#main").click(position={"x": 5, "y": 5})
-    with page.expect_response("**/api/decisions"):
-        page.keyboard.press("a")
-    expect(page.locator(".decide .what")).to_contain_text("Accepted by Ada")
-    standing = records.standings()["drawn-1"]
-    assert (standing.decision, standing.name, standing.note) == ("accepted", "The left side", "measure it")
-    with page.expect_response("**/api/decisions"):
-        page.keyboard.press("r")
-    expect(page.locator(".decide .what")).to_contain_text("Rejected by Ada")
-
-
-def test_two_tabs_on_one_slice(open_page: Open, home: tuple[str, Records]) -> None:
-    address, records = home
-    one, other = open_page(address + "/slice/s1"), open_page(address + "/slice/s1")
-    one.locator("#person").fill("Ada")
-    one.locator("#main").click(position={"x": 5, "y": 5})
-    decide(one, "e", "Ada's name")
-    expect(one.locator("h1")).to_have_text("Ada's name")
-    other.locator("#person").fill("Bob")
-    other.locator("#main").click(position={"x": 5, "y": 5})
-    decide(other, "e", "Bob's name")
-    state = other.locator(".decide .what")
-    expect(state).to_contain_text("Changed in another tab by Ada: undecided, named “Ada's name”.")
-    expect(state).to_contain_text("Yours, not saved: undecided, named “Bob's name”.")
-    assert records.standings()["s1"].name == "Ada's name"
-    decide(other, "e", "Bob's name")
-    expect(other.locator("h1")).to_have_text("Bob's name")
-    assert records.standings()["s1"].version == 2
-    other.watch.expected.append("409")
-
-
 def test_two_audits_are_compared(open_page: Open, home: tuple[str, Records]) -> None:
     page = open_page(home[0] + "/compare")
     expect(page.locator("h1")).to_have_text(re.compile("better"))
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     page.wait_for_url("**/slice/*")
-
-
-def load_again(page: Any) -> None:
-    """Chromium sometimes forgets what a page from a file stored: then it is given back, as the page had stored it."""
-    stored = page.evaluate("({ ...localStorage })")
-    for _ in range(5):
-        page.reload()
-        if page.evaluate("({ ...localStorage })") == stored:
-            return
-        page.evaluate("(stored) => Object.assign(localStorage, stored)", stored)
-    raise AssertionError(f"not kept: {stored}")
 
 
 def test_pages_are_opened_by_shift_and_a_letter(open_page: Open, home: tuple[str, Records]) -> None:
@@ -668,6 +352,17 @@ def test_rows_that_changed_are_one_key_away(open_page: Open, home: tuple[str, Re
     page.wait_for_url(f"**rows={slice_id}&change=fixed*")
     page.keyboard.press("w")  # nothing has the focus: of the rows that are shown
     page.wait_for_url(f"**rows={slice_id}&change=broken*")
+
+
+def load_again(page: Any) -> None:
+    """Chromium sometimes forgets what a page from a file stored: then it is given back, as the page had stored it."""
+    stored = page.evaluate("({ ...localStorage })")
+    for _ in range(5):
+        page.reload()
+        if page.evaluate("({ ...localStorage })") == stored:
+            return
+        page.evaluate("(stored) => Object.assign(localStorage, stored)", stored)
+    raise AssertionError(f"not kept: {stored}")
 
 
 @pytest.mark.parametrize("where", ["served", "saved"])
