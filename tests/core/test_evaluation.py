@@ -7,6 +7,7 @@ import pytest
 
 from errata.core import Evaluation, InputError, MissingInput, RowView, Source
 from errata.core.blocks import blocks
+from errata.explain.examples import highest
 
 PROBS = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.25, 0.5, 0.25]])
 LABELS = np.array([0, 2, 2, 1])
@@ -117,6 +118,17 @@ def test_ratings_are_a_regression_where_one_says_so():
     assert (said.task, said.errors) == ("regression", None)
     assert said.losses.tolist() == [0, 9, 1]
     assert Evaluation(**ratings).task == "classification"
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int16])
+def test_losses_and_probabilities_in_whole_numbers_can_be_ordered(dtype):
+    """Minus 1 is 255 in bytes: the lowest losses were shown as the highest, and of booleans there was no audit."""
+    losses = np.arange(200) % 2
+    rows = Evaluation(losses=losses.astype(dtype))
+    assert rows.losses.dtype == np.float64
+    assert list(highest(rows.losses, np.arange(200), 3)) == [1, 3, 5]
+    probs = np.stack([losses, 1 - losses], axis=1).astype(dtype)
+    assert Evaluation(labels=losses, probs=probs).probs.dtype == np.float64
 
 
 def test_losses_alone_are_enough():

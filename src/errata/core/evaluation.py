@@ -450,7 +450,7 @@ def _checked_outcome(ev: Evaluation, n: int, class_names: tuple[str, ...] | None
         if losses is not None:
             validate.check_moderate("losses", losses)
     else:
-        losses = validate.vector("losses", ev.losses, n)
+        losses = validate.as_floating(validate.vector("losses", ev.losses, n))
     return {
         "labels": labels,
         "probs": probs,

@@ -130,6 +130,11 @@ def vector(name: str, value: Any, n: int) -> Array:
     return array
 
 
+def as_floating(array: Array) -> Array:
+    """Numbers that can be subtracted: booleans cannot, and in bytes minus 1 is 255, which turns an order around."""
+    return array if array.dtype.kind == "f" else array.astype(np.float64)
+
+
 def representation(name: str, value: Any, n: int) -> Matrix:
     """A checked (n, d) matrix of numbers, kept on disk where it is on disk."""
     if name == "embedding:__metadata__":
@@ -153,6 +158,7 @@ def probabilities(value: Any, n: int, *, independent: bool) -> Array:
     check_length("probs", array, n)
     check_finite("probs", array)
     _check_range(array)
+    array = as_floating(array)
     if independent:
         return array.reshape(n, -1)
     if array.ndim == 1 or array.shape[1] == 1:
