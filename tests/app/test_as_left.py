@@ -75,6 +75,15 @@ def test_who_puts_a_merged_row_out_moved_it(both: tuple[Records, Ask], audit: Au
     assert [line["row"] for line in out["rows"]] == [row]
 
 
+def test_rows_moved_before_a_merge_are_listed_as_moved_after_it(both: tuple[Records, Ask], audit: Audit) -> None:
+    records, ask = both
+    row = int(np.flatnonzero(~audit.slices[1].members & ~audit.slices[0].members)[0])
+    records.edit(Edit(slice="s2", item=str(audit.evaluation.row_ids[row]), inside=True, person="Ana"))
+    merge(records)
+    moved = ask("GET", "/api/rows", params={"slice": "s1", "moved": "in", "side": "any"}).json()
+    assert [line["row"] for line in moved["rows"]] == [row]
+
+
 def test_verdicts_and_depth_follow(both: tuple[Records, Ask], audit: Audit) -> None:
     records, ask = both
     others = np.any([slice_.members for slice_ in audit.slices[1:]], axis=0)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 
 from errata.app.server import create_app
@@ -146,6 +147,41 @@ def test_what_is_on_its_way_arrives_although_the_person_goes_on(open_page: Open,
     page.wait_for_url("**/slice/s5")
     page.goto(home + "/slice/s6")
     expect(page.locator(".decide .what")).to_contain_text("Accepted by Grace")
+
+
+def test_a_loop_of_many_points_is_saved(open_page: Open, home: str) -> None:
+    """A request that outlives its page may have 64 KiB; the map keeps 2,000 points."""
+    page = open_page(home + "/slice/s2")
+    loop = [[0.9 * np.cos(angle), 0.9 * np.sin(angle)] for angle in np.linspace(0, 6.28, 2000)]
+    event = "(loop) => new CustomEvent('errata-save-loop', { bubbles: true, detail: { loop } })"
+    page.evaluate(f"(loop) => document.querySelector('.map').dispatchEvent(({event})(loop))", loop)
+    expect(page.locator(".map .hand")).to_contain_text("Saved as drawn-")
+
+
+def test_keys_that_change_nothing_are_not_told_as_a_move(open_page: Open, home: str) -> None:
+    """A member that was put in and then out was told as back where it was."""
+    page = open_page(home + "/slice/s3")
+    sentence = page.locator("[data-moved=s3]")
+    page.locator("[data-mixed=s3] [data-row]:not([data-outside]) a").first.focus()
+    page.keyboard.press("i")
+    expect(sentence).to_be_hidden()
+    page.keyboard.press("x")
+    expect(sentence).to_contain_text("People put 1 row out.")
+    page.keyboard.press("i")
+    expect(sentence).to_be_hidden()
+    page.locator("[data-mixed=s3] [data-outside] a").first.focus()
+    page.keyboard.press("x")
+    expect(sentence).to_be_hidden()
+    page.keyboard.press("i")
+    expect(sentence).to_contain_text("People put 1 row in.")
+
+
+def test_no_hypothesis_is_tested_without_a_name(open_page: Open, home: str) -> None:
+    page = open_page(home + "/slice/s2", person="")
+    page.locator("[data-hypothesis] [name=text]").fill("light = night")
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-hypothesis] .said")).to_have_text("Not tested: it needs your name.")
+    assert not any("/api/hypotheses" in address for address in page.watch.asked)
 
 
 @pytest.mark.parametrize("address", ["", "#slice/s3"])

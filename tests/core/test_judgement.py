@@ -38,6 +38,30 @@ def ids(audit: errata.Audit, *names: str) -> list[str]:
     return [next(slice_.id for slice_ in audit if slice_.name == name) for name in names]
 
 
+def rows_of(audit: errata.Audit, rows: np.ndarray) -> tuple[str, ...]:
+    return tuple(str(audit.evaluation.row_ids[row]) for row in rows)
+
+
+def test_rows_moved_in_a_loop_are_in_what_is_exported_of_it(audit: errata.Audit) -> None:
+    loop = DrawnRows("drawn-1", "loop", rows_of(audit, np.arange(40)), "Ann", "")
+    moved = {"drawn-1": {rows_of(audit, [0])[0]: False, rows_of(audit, [50])[0]: True}}
+    (left,) = as_left(audit, Judgement(moved=moved, drawn=(loop,))).drawn
+    assert np.flatnonzero(left.members).tolist() == [*range(1, 40), 50]
+    assert (left.judged.put_in, left.judged.put_out) == (1, 1)
+
+
+def test_the_rows_of_a_loop_join_the_slice_that_it_was_merged_into(audit: errata.Audit) -> None:
+    (first,) = ids(audit, "first")
+    outside = np.flatnonzero(~audit[first].members)[:30]
+    loop = DrawnRows("drawn-1", "loop", rows_of(audit, outside), "Ann", "")
+    moved = {"drawn-1": {rows_of(audit, outside)[0]: False}}
+    left = as_left(audit, Judgement({"drawn-1": Decided("merged", into=first)}, moved, (loop,)))
+    assert np.flatnonzero(left[first].members & ~audit[first].members).tolist() == outside[1:].tolist()
+    assert (left[first].judged.put_in, left[first].judged.merged) == (29, ())  # no rule finds them among other rows
+    held_out = left[first].members & ~audit.discover
+    assert left[first].confirm.n == held_out.sum()
+
+
 def test_a_merged_slice_counts_once_and_holds_both(audit: errata.Audit) -> None:
     first, second = ids(audit, "first", "second")
     left = as_left(audit, Judgement({second: Decided("merged", into=first), first: Decided("accepted", "Both")}))

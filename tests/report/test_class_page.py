@@ -83,6 +83,17 @@ def test_of_very_many_classes_a_saved_page_has_those_with_slices(tree_audit: Aud
     assert linked <= set(re.findall(r'id="class/(t\d+)"', html)), "no link leads nowhere"
 
 
+def test_a_class_that_is_mostly_wrong_lies_on_the_axis_of_the_overview(tree_audit: Audit) -> None:
+    """The axis of the audit ends at 60% or 100%; a class beyond it was drawn at its end."""
+    (trees,) = of_kind(tree_audit.explanations, GroupTrees)
+    wrong = tuple(replace(group, confirm=replace(group.confirm, n=100, failures=80)) for group in trees.groups)
+    html = to_html(replace(tree_audit, explanations=(replace(trees, groups=wrong),)))
+    overview = html.partition('id="overview"')[2].partition("</article>")[0]
+    shown = overview.partition('class="class-list"')[2].partition("</ul>")[0]
+    assert 'cx="80.00%"' in shown
+    assert 'cx="100.00%"' not in shown
+
+
 def test_a_class_without_failures_says_that_nothing_splits_it(tree_audit: Audit) -> None:
     (trees,) = of_kind(tree_audit.explanations, GroupTrees)
     first = trees.groups[0]
@@ -93,4 +104,4 @@ def test_a_class_without_failures_says_that_nothing_splits_it(tree_audit: Audit)
     shown = words(page(html, "t9"))
     assert "No feature says anything about failure here" in shown
     assert "No split was better than none." in shown
-    assert "No leaf of its tree fails often enough to be a slice." in shown
+    assert "No leaf of its tree is among the slices of this audit." in shown

@@ -37,6 +37,19 @@ def comparison() -> errata.Comparison:
     return errata.compare(audit, model(2, 0.6, 0.6), by=["<b>site</b>"])
 
 
+def test_no_link_leads_to_rows_that_are_not_listed() -> None:
+    """Of several labels no row that changed is listed."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, (600, 2))
+    first = errata.Evaluation(labels=labels, predictions=labels ^ (rng.random((600, 2)) < 0.1), task="multilabel")
+    second = errata.Evaluation(labels=labels, predictions=labels ^ (rng.random((600, 2)) < 0.1), task="multilabel")
+    comparison = errata.compare(first, second, search=False)
+    assert all(change.fixed for change in comparison.changes)
+    gate = comparison_gate(comparison, "compare", "worse")
+    html = comparison_html(comparison, gate, "main.npz", "new.npz", rows=(first, second))
+    assert set(re.findall(r'href="#((?:fixed|broken)-[^"]*)"', html)) <= set(re.findall(r'id="([^"]*)"', html))
+
+
 def page_of(comparison: errata.Comparison, fail_on: str | None = "worse") -> str:
     return comparison_html(comparison, comparison_gate(comparison, "compare", fail_on), "main.npz", "new.npz")
 

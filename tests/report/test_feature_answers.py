@@ -18,12 +18,16 @@ from errata.report.feature_answers import FeatureAnswers, pooled_result, result_
 EVIL = "<img src=x onerror=alert(1)>"
 
 
-def said(slice_id: str, feature: int, *answers: tuple[str, dict[str, Any]]) -> dict[str, tuple[Said, ...]]:
+def said(
+    slice_id: str, feature: int, *answers: tuple[str, dict[str, Any]], first: int = 1
+) -> dict[str, tuple[Said, ...]]:
+    """first: the number of the first answer in the log."""
     filled = tuple(
         QuestionnaireAnswer(about=f"{slice_id} feature {feature}", person=person, **answer)
         for person, answer in answers
     )
-    return {slice_id: (Said("questionnaire", len(filled), 1, {}, 0, 0, (0.0, 1.0), None, (), filled),)}
+    numbers = tuple(range(first, first + len(filled)))
+    return {slice_id: (Said("questionnaire", len(filled), 1, {}, 0, 0, (0.0, 1.0), None, (), filled, numbers),)}
 
 
 def described(*words: str) -> list[tuple[str, dict[str, Any]]]:
@@ -61,13 +65,17 @@ def test_of_equally_many_the_first_is_taken(tree_audit: Audit) -> None:
     assert name(left(tree_audit, "night", "dark")).words == "night"
 
 
-def test_who_answers_twice_about_a_feature_counts_once(tree_audit: Audit) -> None:
-    """Two slices of one tree may share a feature."""
+@pytest.mark.parametrize(("numbers", "words"), [((1, 2), "dark"), ((2, 1), "night")])
+def test_who_answers_twice_about_a_feature_counts_once(tree_audit: Audit, numbers: tuple[int, int], words: str) -> None:
+    """Two slices of one tree may share a feature: the later answer counts, whichever slice comes first."""
     twin = replace(tree_audit.slices[0], id="s9")
     audit = replace(tree_audit, slices=(*tree_audit.slices, twin))
-    answers = {**said("s1", root(audit), *described("night")), **said("s9", root(audit), *described("dark"))}
+    answers = {
+        **said("s1", root(audit), *described("night"), first=numbers[0]),
+        **said("s9", root(audit), *described("dark"), first=numbers[1]),
+    }
     known = name(as_left(audit, Judgement(said=answers)))
-    assert (known.words, known.people) == ("dark", 1)
+    assert (known.words, known.people) == (words, 1)
 
 
 def test_a_name_holds_within_its_class_alone(tree_audit: Audit) -> None:
@@ -122,6 +130,9 @@ def test_features_by_their_mean_score_as_in_figure_9() -> None:
     assert ease["above"] == "1 of 2 features have a mean above 3."
     assert ease["steps"] == [("3.0", "1 of 2"), ("4.5", "2 of 2")]
     assert pooled_result({1: []}) is None
+    unscored = pooled_result({1: [QuestionnaireAnswer(about="x", person="a", description3="night")]})
+    assert unscored is not None
+    assert unscored["curves"] == []
 
 
 def test_a_description_is_shown_everywhere_and_never_runs(tree_audit: Audit) -> None:

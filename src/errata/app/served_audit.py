@@ -8,10 +8,10 @@ from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from fastapi import HTTPException
 
 from ..core import Array, Audit, Slice
-from ..core.id_order import positions_of
 from ..core.judgement import Judgement, as_left, rows_as_found
 from ..hypothesis.testing import Search
 from ..people.curation import DrawnSlice
@@ -91,23 +91,23 @@ class ServedAudit:
 
     def members(self, id: str) -> Array:
         """(n,) bool: the rows of a slice of the audit, or of a drawn one."""
-        for slice_ in self.left().slices:
-            if slice_.id == id:
-                return slice_.members
-        drawing = self.drawing(id)
-        if drawing is None:
+        slice_ = self._left_slice(id)
+        if slice_ is None:
             raise PageNotFound(f"Slice {id!r} does not exist.")
-        return self.rows.mask(drawing.items)
+        return slice_.members
+
+    def _left_slice(self, id: str) -> Slice | None:
+        left = self.left()
+        return next((slice_ for slice_ in (*left.slices, *left.drawn) if slice_.id == id), None)
 
     def moved(self, id: str) -> dict[str, bool]:
         """Row id -> whether people put it in or out of a slice; not of rows that are back where they were."""
-        edits = self.records.edits(id)
-        judged = next((slice_.judged for slice_ in self.left().slices if slice_.id == id), None)
-        if judged is None:
-            return edits
-        before = rows_as_found(judged.found, judged.merged)
-        positions = positions_of(self.audit.evaluation.row_ids, edits)
-        return {row: inside for row, inside in edits.items() if row in positions and before[positions[row]] != inside}
+        slice_ = self._left_slice(id)
+        if slice_ is None or slice_.judged is None:
+            return {}
+        before = rows_as_found(slice_.judged.found, slice_.judged.merged)
+        ids = self.audit.evaluation.row_ids
+        return {str(ids[row]): bool(slice_.members[row]) for row in np.flatnonzero(before != slice_.members)}
 
 
 class RecordsBackend:

@@ -62,6 +62,8 @@ class Said:
         Descriptions in people's own words.
     filled : tuple of QuestionnaireAnswer
         Of a questionnaire: every answer, in the order they were given.
+    filled_as : tuple of int
+        The number of each of them in the log: between questionnaires, too, a later answer has a higher one.
     """
 
     task: str
@@ -74,6 +76,7 @@ class Said:
     kappa: float | None
     words: tuple[str, ...] = ()
     filled: tuple[QuestionnaireAnswer, ...] = ()
+    filled_as: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

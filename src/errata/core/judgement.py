@@ -110,20 +110,38 @@ def as_left(audit: Audit, judgement: Judgement) -> Audit:
         What people decided.
     """
     positions = positions_of(audit.evaluation.row_ids, {id for rows in judgement.moved.values() for id in rows})
-    moves = {slice_.id: _moves(judgement.moved.get(slice_.id, {}), positions) for slice_ in audit.slices}
-    slices = [_left(audit, slice_, judgement, moves) for slice_ in audit.slices]
-    drawn = tuple(_drawn(audit, drawing, judgement) for drawing in judgement.drawn)
+    loops = tuple(_drawn(audit, drawing) for drawing in judgement.drawn)
+    moves = {slice_.id: _moves(judgement.moved.get(slice_.id, {}), positions) for slice_ in (*audit.slices, *loops)}
+    slices = [_left(audit, slice_, judgement, moves, loops) for slice_ in audit.slices]
+    drawn = tuple(_left_loop(loop, judgement, moves, loops) for loop in loops)
     return replace(audit, slices=tuple(_measured(audit, slice_) for slice_ in slices), drawn=drawn)
 
 
-def _drawn(audit: Audit, drawing: DrawnRows, judgement: Judgement) -> Slice:
+def _drawn(audit: Audit, drawing: DrawnRows) -> Slice:
     """A loop as a slice: the rows of it that are audited. Nothing is measured of what was drawn to hold errors."""
     weights = np.zeros(len(audit.evaluation))
     weights[list(positions_of(audit.evaluation.row_ids, drawing.rows).values())] = 1.0
-    loop = Slice(drawing.id, DRAWN, drawing.name, "not confirmed", 0.5, {}, weights, column=-1, reason="drawn by hand")
-    decided = judgement.decisions.get(drawing.id, Decided())
-    name = drawing.name if decided.name is None else decided.name
-    return replace(loop, name=name, judged=Judged(decided, loop))
+    return Slice(drawing.id, DRAWN, drawing.name, "not confirmed", 0.5, {}, weights, column=-1, reason="drawn by hand")
+
+
+def _left_loop(loop: Slice, judgement: Judgement, moves: Mapping[str, Any], loops: Sequence[Slice]) -> Slice:
+    inside = _moved(_with_loops(loop, loop.members, judgement, moves, loops), moves[loop.id])
+    decided = judgement.decisions.get(loop.id, Decided())
+    name = loop.name if decided.name is None else decided.name
+    put_in = int((inside & ~loop.members).sum())
+    put_out = int((loop.members & ~inside).sum())
+    judged = Judged(decided, loop, put_in=put_in, put_out=put_out)
+    return replace(loop, name=name, weights=_weights(loop, inside), judged=judged)
+
+
+def _with_loops(
+    slice_: Slice, inside: Array, judgement: Judgement, moves: Mapping[str, Any], loops: Sequence[Slice]
+) -> Array:
+    """The rows of a slice with those of loops that people merged into it: rows put in by hand, which no rule finds."""
+    for loop in loops:
+        if loop.id != slice_.id and judgement.target(loop.id) == slice_.id:
+            inside = inside | _moved(loop.members, moves[loop.id])
+    return inside
 
 
 def _moves(moved: Mapping[str, bool], positions: Mapping[str, int]) -> tuple[list[int], list[int]]:
@@ -132,11 +150,12 @@ def _moves(moved: Mapping[str, bool], positions: Mapping[str, int]) -> tuple[lis
     return [row for row, inside in known.items() if inside], [row for row, inside in known.items() if not inside]
 
 
-def _left(audit: Audit, slice_: Slice, judgement: Judgement, moves: Mapping[str, Any]) -> Slice:
+def _left(audit: Audit, slice_: Slice, judgement: Judgement, moves: Mapping[str, Any], loops: Sequence[Slice]) -> Slice:
     merged = tuple(other for other in audit.slices if other.id != slice_.id and judgement.target(other.id) == slice_.id)
     inside = _moved(slice_.members, moves[slice_.id])
     for other in merged:
         inside |= _moved(other.members, moves[other.id])
+    inside = _with_loops(slice_, inside, judgement, moves, loops)
     inside = _moved(inside, moves[slice_.id])  # who put a row out of it meant all of it
     before = rows_as_found(slice_, merged)
     decided = _decided(audit, slice_.id, judgement)

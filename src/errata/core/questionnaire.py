@@ -30,7 +30,7 @@ METHOD = "the method"  # `about` of what is said of it as a whole
 STATEMENTS = {
     "easy to use": "It was easy to use.",
     "easy to understand": "I could tell what its features show.",
-    "new": "It taught me something about the model.",
+    "new": "It showed me something new about the model.",
     "surprising": "Some of what it found surprised me.",
     "again": "I would use it again.",
     "valuable": "It can show where and why a model fails.",

@@ -46,13 +46,13 @@ def _of_task(task: Task, answers: list[Entry], settled: list[Entry]) -> Said:
     compared = answers
     most = {}
     words = []
-    filled: tuple[QuestionnaireAnswer, ...] = ()
+    filled: dict[int, QuestionnaireAnswer] = {}
     if task in ("class", "member"):
         most = {one.item: one.answer for one in majorities(answers, settled, None) if one.decided}
     elif task == "questionnaire":
         compared = []
         words = [entry.answer.get(name) for entry in answers for name in DESCRIPTIONS]
-        filled = tuple(_filled(answers))
+        filled = dict(_filled(answers))
     agreement = measure_agreement(compared)
     return Said(
         task=task,
@@ -64,12 +64,14 @@ def _of_task(task: Task, answers: list[Entry], settled: list[Entry]) -> Said:
         interval=agreement.interval,
         kappa=agreement.kappa,
         words=tuple(dict.fromkeys(word for word in words if word)),
-        filled=filled,
+        filled=tuple(filled.values()),
+        filled_as=tuple(filled),
     )
 
 
-def _filled(answers: Iterable[Entry]) -> Iterator[QuestionnaireAnswer]:
-    """Answers to the questionnaire as it is asked today; one that some other program wrote may be none."""
+def _filled(answers: Iterable[Entry]) -> Iterator[tuple[int, QuestionnaireAnswer]]:
+    """Answers to the questionnaire as it is asked today, by their numbers; what another program wrote may be none."""
     for entry in answers:
+        named = {"about": entry.item, "person": entry.person}
         with suppress(InputError):
-            yield QuestionnaireAnswer.from_json({**entry.answer, "about": entry.item, "person": entry.person})
+            yield entry.number, QuestionnaireAnswer.from_json({**entry.answer, **named})

@@ -137,8 +137,9 @@ def _sections(
         for change in own:
             line = change_line(change, name_of(change), axis, span)
             if looks is not None:
-                line["fixed_href"] = f"#fixed-{change.id}"
-                line["broken_href"] = f"#broken-{change.id}"
+                listed = comparison.facts.get("changed", {}).get(change.id, {})
+                for kind in ("fixed", "broken"):
+                    line[f"{kind}_href"] = f"#{kind}-{change.id}" if listed.get(kind) else ""
                 if line["slice"]:
                     line["strip"] = looks.items(members.get(change.id, ())[:STRIP])
             lines.append(line)

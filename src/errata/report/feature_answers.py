@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,16 +69,14 @@ class FeatureAnswers:
         self._keys = {slice_.id: group_key(slice_) for slice_ in audit.slices}
         self._answers: dict[tuple[GroupKey, int], dict[str, QuestionnaireAnswer]] = {}
         self._of_method: dict[str, QuestionnaireAnswer] = {}
-        for slice_ in audit.slices:
-            key = self._keys[slice_.id]
-            tasks = () if slice_.judged is None else slice_.judged.said
-            for answer in (one for said in tasks if said.task == QUESTIONNAIRE for one in said.filled):
-                if answer.about == METHOD:
-                    self._of_method[answer.person] = answer
-                feature = FEATURE.search(answer.about)
-                if key is not None and feature is not None:
-                    # Who was asked about a feature in two slices of one tree has one opinion: the later.
-                    self._answers.setdefault((key, int(feature[1])), {})[answer.person] = answer
+        # Who was asked about a feature in two slices of one tree has one opinion: the later.
+        for _, slice_id, answer in sorted(_filled(audit), key=lambda filled: filled[0]):
+            key = self._keys[slice_id]
+            feature = FEATURE.search(answer.about)
+            if answer.about == METHOD:
+                self._of_method[answer.person] = answer
+            elif key is not None and feature is not None:
+                self._answers.setdefault((key, int(feature[1])), {})[answer.person] = answer
 
     def of(self, key: GroupKey, feature: int) -> tuple[QuestionnaireAnswer, ...]:
         """The answers about one feature, one a person."""
@@ -115,6 +113,16 @@ class FeatureAnswers:
         return FEATURE.sub(lambda found: str(self.name(key, int(found[1]))), text)
 
 
+def _filled(audit: Audit) -> Iterator[tuple[int, str, QuestionnaireAnswer]]:
+    """Every answer with its number in the log and its slice."""
+    for slice_ in audit.slices:
+        tasks = () if slice_.judged is None else slice_.judged.said
+        for said in tasks:
+            if said.task == QUESTIONNAIRE:
+                for number, answer in zip(said.filled_as, said.filled, strict=True):
+                    yield number, slice_.id, answer
+
+
 def _words(answer: QuestionnaireAnswer) -> str:
     """What a person calls a feature, so that the same words are equal; the long description where there is no short."""
     words = answer.description3 or answer.description15 or ""
@@ -146,7 +154,7 @@ def pooled_result(answers: Mapping[int, Sequence[QuestionnaireAnswer]]) -> dict[
     return {
         "lead": f"{numbers.counted(len(everything), 'answer')} of {who} about {numbers.counted(features, 'feature')}.",
         "questions": _questions(everything),
-        "curves": [_curve(answers, name, title) for name, title in SCORES.items()],
+        "curves": [curve for name, title in SCORES.items() if (curve := _curve(answers, name, title))["steps"]],
     }
 
 

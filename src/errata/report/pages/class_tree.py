@@ -13,7 +13,7 @@ from ..contract import Page, PageNotFound, Request, View
 from ..feature_answers import pooled_result
 from ..parts.path import attack_note, tree_note
 from ..parts.top_features import top_features
-from ..parts.tree import NOT_RECORDED, searched_lines, tree_lines
+from ..parts.tree import NOT_RECORDED, fitting_axis, searched_lines, tree_lines
 from ..row_items import has_images
 from ..slice_lines import slice_line
 
@@ -56,11 +56,9 @@ def context(view: View, request: Request) -> dict[str, Any]:
 
 
 def _axis(view: View, group: ClassTree) -> marks.Axis:
-    """The audit's own, unless the class or a side of a feature would lie beyond its end."""
+    """One for the class and for both sides of every feature."""
     counts = [count for line in group.features or () for count in (line.above, line.below)]
-    counts.append(group.confirm)
-    beyond = any(count.failures > view.axis.top * count.n for count in counts)
-    return marks.Axis(1.0) if beyond else view.axis
+    return fitting_axis(view, [*counts, group.confirm])
 
 
 def _title(group: ClassTree) -> str:
@@ -91,7 +89,7 @@ def _features_note(group: ClassTree) -> str:
             "Run it again to have them."
         )
     if not group.features:
-        return "No feature says anything about failure here: the class has no failures, or nothing else."
+        return "No feature says anything about failure here."
     return (
         "Mutual information with failure, in nats, and the cut are of search rows; errors above and below the cut are "
         "of held-out rows."

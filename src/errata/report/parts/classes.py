@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.gaps import wilson
+from .. import marks
 from ..class_trees import ClassTree
 from ..contract import Part, Section, View
 from ..row_items import has_images
 from .top_features import activating_items
-from .tree import NOT_RECORDED, count_values
+from .tree import NOT_RECORDED, count_values, fitting_axis
 
 MOST = 5  # classes before the fold
 SECTION = Section(
@@ -27,9 +28,10 @@ def class_lines(view: View, slice_: None) -> dict[str, Any] | None:
     if not view.classes:
         return None
     ordered = sorted(view.classes, key=_lower_end, reverse=True)
-    shown = [_line(view, group, pictured=True) for group in ordered[:MOST]]
-    folded = [_line(view, group, pictured=False) for group in ordered[MOST:]]
-    return {"lines": shown, "folded": folded}
+    axis = fitting_axis(view, [group.confirm for group in ordered])
+    shown = [_line(view, group, axis, pictured=True) for group in ordered[:MOST]]
+    folded = [_line(view, group, axis, pictured=False) for group in ordered[MOST:]]
+    return {"lines": shown, "folded": folded, "axis": axis}
 
 
 def _lower_end(group: ClassTree) -> float:
@@ -37,7 +39,7 @@ def _lower_end(group: ClassTree) -> float:
     return wilson(group.confirm.failures, group.confirm.n)[0]
 
 
-def _line(view: View, group: ClassTree, pictured: bool) -> dict[str, Any]:
+def _line(view: View, group: ClassTree, axis: marks.Axis, *, pictured: bool) -> dict[str, Any]:
     href = view.links.class_page(group.id) if group in view.class_pages else ""
     first = ""
     images: list[dict[str, Any]] = []
@@ -53,7 +55,7 @@ def _line(view: View, group: ClassTree, pictured: bool) -> dict[str, Any]:
         "first": first,
         "images": images,
         "slices": [slice_.id for slice_ in group.slices],
-        **count_values(group.confirm, view.axis),
+        **count_values(group.confirm, axis),
     }
 
 

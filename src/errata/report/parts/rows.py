@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...core import HeldOutMeasure, Slice
+from ...core import Array, HeldOutMeasure, Slice
 from ...core.audit import UNCONFIRMABLE
+from ...core.judgement import rows_as_found
 from ...explain.examples import Example
 from ...explain.exemplars import Exemplars
 from ...explain.extremes import Extremes
@@ -139,10 +140,17 @@ def _group(
 def _with_items(view: View, slice_: Slice, group: Mapping[str, Any], linked: bool = True) -> dict[str, Any]:
     """A group with its rows as items, linked to their pages or not."""
     columns = telling_columns(view, slice_, MOST_COLUMNS)
-    items = [example_item(view, row, columns=columns) for row in group["rows"]]
+    inside = _rows_as_found(slice_)
+    items = [{**example_item(view, row, columns=columns), "outside": not inside[row.row]} for row in group["rows"]]
     if linked:
         items = [{**row, "href": view.links.row(slice_.id, row["id"])} for row in items]
     return {**group, "rows": items}
+
+
+def _rows_as_found(slice_: Slice) -> Array:
+    if slice_.judged is None:
+        return slice_.members
+    return rows_as_found(slice_.judged.found, slice_.judged.merged)
 
 
 def _fold_groups(exemplars: Exemplars) -> list[dict[str, Any]]:

@@ -42,7 +42,8 @@ def _entry(view: View, entry: SlicePoint, slice_: Slice) -> SlicePoint:
     losses = view.task_rows(slice_).losses
     if slice_.judged is None or not slice_.judged.changed or losses is None:
         return entry
-    point = measure_point(losses, slice_.members, ~view.audit.discover)
+    held_out = view.audit.discover if slice_.confirmed_on == "discover" else ~view.audit.discover
+    point = measure_point(losses, slice_.members, held_out)
     return replace(entry, point=point, verdict="not confirmed")  # these rows were not tested: drawn hollow
 
 

@@ -34,7 +34,7 @@ def tree_lines(view: View, group: ClassTree, tree: Tree | None, own: Slice | Non
         return None
     counts = [node.confirm for node in tree.nodes]
     measured = [NodeRows(it.confirm.n, it.confirm.errors) for it in group.slices if it.confirm is not None]
-    axis = _axis(view, [*(count for count in counts if count is not None), *measured])
+    axis = fitting_axis(view, [*(count for count in counts if count is not None), *measured])
     leaves = _slices_by_leaf(group)
     lines = []
     for i, node in enumerate(tree.nodes):
@@ -56,13 +56,13 @@ def searched_lines(view: View, group: ClassTree, tree: Tree | None) -> dict[str,
     if tree is None:
         return None
     counts = [node.searched for node in tree.nodes]
-    axis = _axis(view, counts)
+    axis = fitting_axis(view, counts)
     lines = [_node_line(view, group, tree.nodes, i, counts[0], count, axis) for i, count in enumerate(counts)]
     return {"lines": lines, "axis": axis, "drawn": False, "recorded": True, "rows": SEARCHED}
 
 
-def _axis(view: View, counts: Sequence[NodeRows]) -> marks.Axis:
-    """The audit's own, unless a node would lie beyond its end."""
+def fitting_axis(view: View, counts: Sequence[NodeRows]) -> marks.Axis:
+    """The audit's own, unless one of these rates would lie beyond its end."""
     beyond = any(count.failures > view.axis.top * count.n for count in counts)
     return marks.Axis(1.0) if beyond else view.axis
 

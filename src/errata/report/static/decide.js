@@ -1,8 +1,9 @@
 // What a person decides of a slice: accept, reject, merge, rename, note; rows in or out; a loop saved as a slice.
 // Shown as saved only after the server has answered.
 async function post(address, body) {
-  // `keepalive`: what is on its way arrives although the person has gone on to the next slice.
-  const answer = await fetch(address, { method: "POST", keepalive: true, headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+  // `keepalive`: what is on its way arrives although the person has gone on. Browsers refuse it for more than 64 KiB.
+  const text = JSON.stringify(body);
+  const answer = await fetch(address, { method: "POST", keepalive: text.length < 60_000, headers: { "content-type": "application/json" }, body: text });
   const result = await answer.json().catch(() => ({ detail: answer.statusText }));
   if (!answer.ok) throw Object.assign(new Error(typeof result.detail === "string" ? result.detail : answer.statusText), { result, status: answer.status });
   return result;

@@ -49,7 +49,8 @@ function move(row, inside) {
   const mixed = row.closest("[data-mixed]");
   if (!mixed.dispatchEvent(new CustomEvent("errata-move", { bubbles: true, cancelable: true }))) return;
   const edits = mixed.errataEdits;
-  if (edits[row.dataset.row] === !inside) delete edits[row.dataset.row]; else edits[row.dataset.row] = inside; // back where it was
+  const found = !("outside" in row.dataset);
+  if (inside === found) delete edits[row.dataset.row]; else edits[row.dataset.row] = inside; // back where it was
   for (const same of mixed.querySelectorAll("[data-row]")) if (same.dataset.row === row.dataset.row) same.classList.toggle("out", !inside);
   showMoved(mixed, mixed.errataEdits);
   mixed.dispatchEvent(new CustomEvent("errata-moved", { bubbles: true, detail: { slice: mixed.dataset.mixed, row: row.dataset.row, inside } }));

@@ -65,6 +65,7 @@ async function runTest(form, text) {
     if (counts.interval === null) return counts;
     return { ...counts, interval: wilson(counts.errors, counts.n, normalQuantile(counts.hypotheses)) };
   }
+  if (lacksName()) throw new Error("Not tested: it needs your name.");
   const body = JSON.stringify({ text, slice: form.dataset.hypothesis || null, person: personName() });
   const answer = await fetch(form.dataset.api, { method: "POST", headers: { "content-type": "application/json" }, body });
   const result = await answer.json().catch(() => ({}));

@@ -252,7 +252,7 @@ class RowList {
     const names = ["id", "label", "prediction", "wrong", "loss"];
     const columns = found.length ? found[0].metadata.map(([name]) => name) : [];
     const lines = found.map((line) => [...names.map((name) => line[name]), ...line.metadata.map(([, value]) => value)].map(cell).join(","));
-    const text = kind === "ids" ? found.map((line) => line.id).join("\n") : [[...names, ...columns].map(cell).join(","), ...lines].join("\n");
+    const text = kind === "ids" ? found.map((line) => line.id).join("\n") : [[...names, ...columns].map(cell).join(","), ...lines].join("\r\n");
     const link = document.createElement("a");
     link.href = `data:text/plain;charset=utf-8,${encodeURIComponent(`${text}\n`)}`;
     link.download = kind === "ids" ? "errata-rows.txt" : "errata-rows.csv";

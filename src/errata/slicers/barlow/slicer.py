@@ -248,11 +248,13 @@ class Barlow(BaseSlicer):
         return grow(X, failed, columns, self.depth, weight, rare.min_rows)
 
     def _record_informative(self, g: int, X: Array, failed: Array, columns: Array, information: Array) -> None:
-        """The most informative features of group g, and where each is best cut."""
-        some = slice(0, len(columns))
-        self.informative_[g, some] = columns
-        self.information_[g, some] = information[columns]
-        self.best_cuts_[g, some] = best_splits(X[:, columns], failed, least=self._rare.min_rows)[1]
+        """The most informative features of group g, and where each is best cut; not those that no cut splits."""
+        gains, cuts = best_splits(X[:, columns], failed, least=self._rare.min_rows)
+        split = gains > 0
+        some = slice(0, int(split.sum()))
+        self.informative_[g, some] = columns[split]
+        self.information_[g, some] = information[columns[split]]
+        self.best_cuts_[g, some] = cuts[split]
 
     def _choose(self, counts: list[Leaves]) -> None:
         """Valid leaves of all trees, by importance. Coverage is of all failures here, so that groups compare."""
