@@ -7,6 +7,7 @@ command is run, completed or asked for its help; what `errata --help` lists is w
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -21,6 +22,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from ..core import ErrataError
 from ..core.extensions import ExtensionWarning, load_extensions
+from ..core.words import clipped
 from ..report.printing import OutputClosed, echo
 from ..version import __version__
 
@@ -86,6 +88,8 @@ COMMANDS: dict[str, OwnCommand] = {
     ),
 }
 BAD_INPUT = 2
+NO_PATH = (errno.ENAMETOOLONG, errno.ELOOP)  # of a path that no file can have
+LONGEST_PATH = 60  # characters of it that are repeated
 OUR_FAULT = 70  # what sysexits.h calls an internal software error
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -187,6 +191,8 @@ def _run() -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python fails once more at its end
         return BROKEN_PIPE
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in NO_PATH:
+            return _fail(_no_path(error), BAD_INPUT)
         return _fail(_our_fault(error), OUR_FAULT)
     # typer returns what the command returned, or the code of an Exit
     return code if isinstance(code, int) else 0
@@ -208,6 +214,12 @@ def _fail(sentence: str, code: int) -> int:
     """Print one line on stderr, whatever names are in it."""
     echo("errata: " + sentence.replace("\n", "\\n"), err=True)
     return code
+
+
+def _no_path(error: OSError) -> str:
+    """A sentence for a path that no file can have, wherever it was first looked at."""
+    path = clipped(os.fsdecode(error.filename or ""), LONGEST_PATH)
+    return f"`{path}` is no path of a file ({(error.strerror or str(error)).lower()}); give another"
 
 
 def _show_warning(show_other: Callable[..., None]) -> Callable[..., None]:
