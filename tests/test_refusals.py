@@ -88,35 +88,35 @@ AUDIT = {
     "--junit": ["''", ".", "/dev/null/j.xml"],
 }
 TOO_LONG = "9" * 400  # characters of a name; a file may have 255
-LONG_PATHS = """
-audit LONG -o o
-audit X -o LONG
-audit X -o o --train LONG --junit j.xml
-audit X -o o --texts LONG
-audit X -o o --after LONG
-audit X -o o --junit LONG
-apply A LONG -o p.parquet
-apply A X -o LONG
-apply A X -o p.parquet --database LONG
-compare LONG X
-compare A LONG
-compare A X --slices-of LONG
-recheck A LONG X -o c.json
-report LONG -o r.html
-report A -o LONG.html
-plan weights A LONG -o p.parquet
-test LONG 'age > 3'
-test A 'age > 3' --database LONG
-serve LONG
-serve A --certificate LONG
-serve A --with LONG
-annotations log LONG
-annotations import A LONG
-people add LONG Ann
-defuse LONG -o run --model m:n
-bench planted -o LONG
-bench planted --json LONG
-""".split("\n")[1:-1]
+LONG_PATHS = [
+    "audit LONG -o o",
+    "audit X -o LONG",
+    "audit X -o o --train LONG --junit j.xml",
+    "audit X -o o --texts LONG",
+    "audit X -o o --after LONG",
+    "audit X -o o --junit LONG",
+    "apply A LONG -o p.parquet",
+    "apply A X -o LONG",
+    "apply A X -o p.parquet --database LONG",
+    "compare LONG X",
+    "compare A LONG",
+    "compare A X --slices-of LONG",
+    "recheck A LONG X -o c.json",
+    "report LONG -o r.html",
+    "report A -o LONG.html",
+    "plan weights A LONG -o p.parquet",
+    "test LONG 'age > 3'",
+    "test A 'age > 3' --database LONG",
+    "serve LONG",
+    "serve A --certificate LONG",
+    "serve A --with LONG",
+    "annotations log LONG",
+    "annotations import A LONG",
+    "people add LONG Ann",
+    "defuse LONG -o run --model m:n",
+    "bench planted -o LONG",
+    "bench planted --json LONG",
+]
 OTHERS = [
     *(words.replace("LONG", TOO_LONG) for words in LONG_PATHS),
     *(f"report A -o {path}" for path in ("''", "r.txt", "r", "/dev/null", "r.csv.gz", "..")),
