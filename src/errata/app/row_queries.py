@@ -6,9 +6,10 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from fastapi import Query
 
 from .. import hypothesis
 from ..core import Array, Audit, InputError
@@ -47,7 +48,7 @@ class RowQuery:
     like: str = ""
     order: Order = ""
     up: bool = False
-    seed: int = 0
+    seed: Annotated[int, Query(ge=0, lt=2**63)] = 0
 
 
 class RowFinder:

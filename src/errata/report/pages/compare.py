@@ -18,7 +18,8 @@ from ..slice_lines import title_of
 
 MAX_ROWS = 24  # changed rows on a page
 STRIP = 4
-CHANGES = {"broken": "Newly wrong", "fixed": "Fixed"}
+CHANGES = {"broken": "Newly wrong", "fixed": "Fixed"}  # the first that has rows is shown
+LONGEST_NUMBER = 9  # digits of a page in an address
 CHANGE_KEYS = {"broken": "w", "fixed": "f"}
 
 
@@ -76,7 +77,8 @@ def changed_rows(view: View, second: Audit, comparison: Comparison, request: Req
     """Rows that were fixed, or are newly wrong, in a group of the comparison: one page of them."""
     changed: Mapping[str, Mapping[str, Sequence[Any]]] = comparison.facts["changed"]
     group = request.get("rows", "overall")
-    change = request.get("change", "broken")
+    some = [kind for kind in CHANGES if changed.get(group, {}).get(kind)]
+    change = request.get("change", (*some, "broken")[0])
     if group not in changed or change not in CHANGES:
         raise PageNotFound(f"The comparison has no rows {group!r}, {change!r}.")
     ids = changed[group][change]
@@ -104,7 +106,9 @@ def changed_rows(view: View, second: Audit, comparison: Comparison, request: Req
 
 
 def _page(text: str) -> int:
-    return int(text) if text.isdecimal() and 0 < int(text) < 10**9 else 1
+    if len(text) > LONGEST_NUMBER or not text.isdecimal():  # Python refuses to read thousands of digits
+        return 1
+    return max(1, int(text))
 
 
 def _row(view: View, second: Audit, id: str) -> dict[str, Any]:
