@@ -461,7 +461,8 @@ def test_the_sentence_tells_what_became_of_the_regions(ended):
     assert f"<h1>Of {len(own)} misclassified region" in page
     assert f": {corrected} fixed" in page.partition("<h1>")[2].partition("</h1>")[0]
     test = ended.comparison["test"]
-    told = f"of 80 test rows {test.before_rate:.1%} were wrong and {test.after_rate:.1%} are: {test.judgement}"
+    assert test.judgement == "no change shown"
+    told = f"of 80 test rows {test.before_rate:.1%} were wrong and {test.after_rate:.1%} are: no change seen"
     assert told in ended.words
     without = f"; {run_module._told_test_rows(changes[1:])}"
     assert without == "; without `test`, what it does to other images is not known"

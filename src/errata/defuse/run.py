@@ -184,7 +184,8 @@ def _told_test_rows(changes: Sequence[Change]) -> str:
     test = next((change for change in changes if change.id == correction.TEST), None)
     if test is None or test.before_rate is None or test.after_rate is None:
         return "without `test`, what it does to other images is not known"
-    return f"of {test.n:,} test rows {test.before_rate:.1%} were wrong and {test.after_rate:.1%} are: {judgement_words(test)}"
+    rates = f"{test.before_rate:.1%} were wrong and {test.after_rate:.1%} are"
+    return f"of {test.n:,} test rows {rates}: {judgement_words(test)}"
 
 
 def _fingerprint(labelled: LabelledImages | None) -> str | None:
