@@ -4,8 +4,9 @@ python benchmarks/fuzz.py --minutes 60
 python benchmarks/fuzz.py --seed 0 --case 1234      one case again, with its traceback
 
 Every case is made from its seed and number alone, and runs in this process. It may be taken (exit 0 or 1) or refused
-(exit 2, one sentence on stderr after warnings of a line each, nothing written; a request: a status below 500). A fault is anything else: exit code 70, a
-traceback, a refusal that leaves files, or a case of more than 30 seconds of CPU. Exits 1 where there was one.
+(exit 2, one sentence on stderr after warnings of a line each, nothing written; a request: a status below 500). A fault
+is anything else: exit code 70, a traceback, a refusal that leaves files, or a case of more than 30 seconds of CPU.
+Exits 1 where there was one.
 """
 
 from __future__ import annotations
