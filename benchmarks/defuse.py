@@ -67,7 +67,7 @@ class Study:
     """Pictures with classes, how the audited classifier is trained, and what is set for them."""
 
     train: Pictures  # of the classifier, and of its correction
-    drawn: Pictures  # of the VAE and of the oracle
+    drawn: Pictures  # of the oracle, and of the VAE unless `generated` says of how many
     validation: Pictures
     test: Pictures
     network: Callable[[int], nn.Module]  # by its seed
@@ -77,6 +77,7 @@ class Study:
     architecture: Architecture
     oracle: OracleSize
     trained: str  # how the classifier was, to know its file by
+    generated: int | None = None  # pictures that the VAE learns from. Default: all
 
 
 def mnist_network(seed: int) -> nn.Module:
@@ -338,8 +339,8 @@ def run(
 
 
 def taught_vae(study: Study, settings: DefuseSettings, device: str, output: Path) -> Vae:
-    """By all pictures, of which the classifier may have seen few."""
-    pictures = _coloured(study.drawn[0])
+    """By all pictures, of which the classifier may have seen few, or by the first `generated` of them."""
+    pictures = _coloured(study.drawn[0])[: study.generated]
     filled = settings.for_data(len(pictures))
     options = {name: getattr(filled, name) for name in ("epochs", "batch", "lr", "beta", "anneal", "seed")}
 
@@ -462,6 +463,7 @@ def main() -> None:
     parser.add_argument("--oracle-epochs", type=int, help="Default: 10 for digits, 40 for signs")
     parser.add_argument("--oracle-width", type=int, default=64, help="channels of its first convolutions")
     parser.add_argument("--oracle-batch", type=int, default=512)
+    parser.add_argument("--vae-images", type=int, help="that the VAE learns from, the classifier's first. Default: all")
     parser.add_argument("--one-vae", action="store_true", help="that of the first seed for all seeds")
     parser.add_argument("--output", type=Path, default=Path("bench-results"))
     asked = parser.parse_args()
@@ -480,7 +482,7 @@ def main() -> None:
         study = mnist(asked.toy, asked.epochs)
     changed = {key: parse_setting(key, value) for key, _, value in (one.partition("=") for one in asked.set)}
     base = DefuseSettings.as_published() if asked.published else study.settings
-    study = replace(study, settings=replace(base, **changed))
+    study = replace(study, settings=replace(base, **changed), generated=asked.vae_images)
     if asked.toy:
         study = shortened(study)
     epochs = asked.oracle_epochs or study.oracle.epochs
