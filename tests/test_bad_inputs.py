@@ -79,6 +79,21 @@ def flipped(folder: Path) -> None:
     (folder / "x.npz").write_bytes(bytes(whole))
 
 
+def damaged_names(folder: Path) -> None:
+    """A parquet file that says the name of a column in other bytes than UTF-8."""
+    pq.write_table(table(), folder / "x.parquet", store_schema=False)
+    whole = (folder / "x.parquet").read_bytes()
+    (folder / "x.parquet").write_bytes(whole.replace(b"labels", b"lab\xf3ls"))
+
+
+def damaged_text(folder: Path) -> None:
+    """A parquet file with a text in other bytes than UTF-8."""
+    rows = table(text=["a long text"] * N)
+    pq.write_table(rows, folder / "x.parquet", compression="none", use_dictionary=False, write_statistics=False)
+    whole = (folder / "x.parquet").read_bytes()
+    (folder / "x.parquet").write_bytes(whole.replace(b"a long text", b"a lo\xffg text"))
+
+
 def everything(*makers: Callable[[Path], Any]) -> Callable[[Path], None]:
     def make(folder: Path) -> None:
         for maker in makers:
@@ -116,6 +131,10 @@ AUDIT: dict[str, tuple[Callable[[Path], Any], str, tuple[str, ...]]] = {
     "npy called npz": (lambda f: np.save(f / "x.npy", np.ones(3)) or (f / "x.npy").rename(f / "x.npz"),
                        NPZ, ("single array", "np.savez")),
     "text called parquet": (text("x.parquet", "hello"), TABLE, ("damaged",)),
+    "a column's name in other bytes": (damaged_names, TABLE, ("damaged", "write it again")),
+    "a text in other bytes": (damaged_text, TABLE, ("`text` in `x.parquet` is damaged", "UTF8", "write it again")),
+    "a name in other bytes": (GOOD, "x\udcff.npz -o out", ("not in UTF-8", "rename it")),
+    "an output in other bytes": (GOOD, "x.npz -o o\udcff", ("not in UTF-8", "rename it")),
     "object array": (npz(**without("labels", labels=OBJECTS)), NPZ, ("object array", "`labels`", "pickle")),
     # names
     "unknown array": (npz(**without(embeding=np.ones((N, 2)))), NPZ, ("`embeding`", "did you mean `embedding`")),

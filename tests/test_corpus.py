@@ -19,7 +19,8 @@ import test_bad_inputs
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 
-def load_benchmark(name: str) -> Any:
+def load_benchmark(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(BENCHMARKS)  # as Python does for a script
     spec = importlib.util.spec_from_file_location(f"benchmark_{name}", BENCHMARKS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -46,7 +47,7 @@ def test_the_corpus_has_at_least_300_distinct_inputs() -> None:
 
 def test_the_fuzzer_finds_no_fault_in_a_few_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three cases of each kind; `python benchmarks/fuzz.py --minutes 60` runs thousands."""
-    fuzz = load_benchmark("fuzz")
+    fuzz = load_benchmark("fuzz", monkeypatch)
     monkeypatch.setenv("ERRATA_TRACEBACK", "1")
     numbers = (signal.SIGALRM, signal.SIGPROF)
     before = [signal.signal(number, fuzz._alarm) for number in numbers]
@@ -57,9 +58,9 @@ def test_the_fuzzer_finds_no_fault_in_a_few_seconds(monkeypatch: pytest.MonkeyPa
             signal.signal(number, handler)
 
 
-def test_a_fault_is_found(tmp_path: Path) -> None:
+def test_a_fault_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the fuzzer could be blind."""
-    fuzz = load_benchmark("fuzz")
+    fuzz = load_benchmark("fuzz", monkeypatch)
 
     class Stock:
         root = tmp_path
@@ -72,9 +73,9 @@ def test_a_fault_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
-def test_kills_and_writers_leave_nothing_half_written(tmp_path: Path) -> None:
+def test_kills_and_writers_leave_nothing_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`python benchmarks/writers.py --kills 200 --writers 120` in small."""
-    writers = load_benchmark("writers")
+    writers = load_benchmark("writers", monkeypatch)
     audit = writers._audit()
     writers.store.save(audit, tmp_path / "whole")
     whole = writers._contents(tmp_path / "whole")

@@ -11,135 +11,25 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-import safetensors.numpy
 
 import errata
-from errata import Audit, Evaluation, Source, store
-from errata.core import InputError, Origin
+from errata import Audit, store
+from errata.core import InputError
 from errata.core import tensor_files as arrays
-from errata.core.blocks import RowView
 from errata.explain import restore_explanation
-from errata.inputs import ImageArrays, Texts
 from errata.slicers import restore
-from errata.store import atomic, checksums, evaluations
+from errata.store import atomic, evaluations
+from support.bits import same_bits
+from support.kinds_of_rows import KINDS, N
 
-N, D = 240, 4
-METHODS = ("spotlight", "gmm", "confusion", "high-loss")
 ARRAYS = ("losses", "labels", "probs", "predictions", "ids", "groups")
-
-
-def _arrays() -> dict[str, Any]:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(N, D)).astype(np.float32)
-    corner = np.arange(N) % 6 == 0
-    X[corner] = 0.3 * X[corner] + 4
-    labels = rng.integers(0, 2, N)
-    positive = np.where(labels ^ (corner | (rng.random(N) < 0.1)), 0.8, 0.3)
-    return {"representations": {"deep": X}, "labels": labels, "probs": np.stack([1 - positive, positive], axis=1)}
-
-
-def _plain() -> Evaluation:
-    return Evaluation(**_arrays(), origin=Origin(model="m", data="d", code="c"))
-
-
-def _texts() -> Evaluation:
-    rng = np.random.default_rng(1)
-    arrays = _arrays()
-    X = arrays["representations"]["deep"]
-    return Evaluation(
-        **{**arrays, "representations": {"deep": X, "clip": X.astype(np.float64) * 2}},
-        ids=np.array([f"zeile-{i}-ä" for i in rng.permutation(N)]),
-        groups=np.array([f"patient {i // 3}" for i in range(N)]),
-        media=Texts([f"Satz „{i}“\n\u2028 mit Zeilen" if i % 3 else "" for i in range(N)]),
-        class_names=("nein", "ja"),
-        sources={"clip": Source(from_model=False), "deep": Source(reads=frozenset({"label"}))},
-        metadata={
-            "age": np.where(np.arange(N) % 7 == 0, np.nan, np.arange(N)),
-            "site": np.array(["a", "", "c"] * (N // 3)),
-            "seen": np.array(["2020-01-01", "2021-05-05"] * (N // 2), dtype="datetime64[D]"),
-            "flag": np.arange(N) % 2 == 0,
-        },
-    )
-
-
-def _images() -> Evaluation:
-    pictures = np.random.default_rng(2).integers(0, 255, (N, 8, 9, 3), dtype=np.uint8)
-    return Evaluation(**_arrays(), media=ImageArrays(pictures))
-
-
-def _multilabel() -> Evaluation:
-    arrays = _arrays()
-    labels = np.stack([arrays["labels"], 1 - arrays["labels"], np.arange(N) % 2], axis=1)
-    probs = np.stack([arrays["probs"][:, 1], arrays["probs"][:, 0], np.full(N, 0.6)], axis=1)
-    return Evaluation(
-        representations=arrays["representations"], labels=labels, probs=probs, class_names=("a", "b", "c")
-    )
-
-
-def _regression() -> Evaluation:
-    arrays, rng = _arrays(), np.random.default_rng(3)
-    target = rng.normal(size=N)
-    predicted = target + rng.normal(size=N) * np.where(np.arange(N) % 6 == 0, 4, 0.2)
-    return Evaluation(representations=arrays["representations"], labels=target, predictions=predicted)
-
-
-def _swapped() -> Evaluation:
-    """Arrays in the other byte order, as some instruments write them."""
-    arrays = _arrays()
-    return Evaluation(
-        representations={"deep": arrays["representations"]["deep"].astype(">f4")},
-        losses=(3 * (np.arange(N) % 6 == 0) + np.random.default_rng(4).random(N)).astype(">f8"),
-        ids=np.arange(N).astype(">i4"),
-        metadata={
-            "month": np.array(["2020-01", "2021-07"] * (N // 2), dtype="datetime64[M]"),
-            "age": np.ones(N, ">i2"),
-        },
-    )
-
-
-KINDS: dict[str, Callable[[], Evaluation]] = {
-    "plain": _plain, "texts": _texts, "images": _images, "multilabel": _multilabel, "regression": _regression,
-    "swapped": _swapped,
-}  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Audit, Path]]:
-    """An audit of each kind and its folder; made once."""
-    made: dict[str, tuple[Audit, Path]] = {}
-
-    def get(kind: str) -> tuple[Audit, Path]:
-        if kind not in made:
-            methods = METHODS if kind in ("plain", "texts") else ("spotlight", "high-loss")
-            audit = errata.audit(KINDS[kind](), methods=methods, options={"spotlight": {"size": 0.1, "slices": 3}})
-            made[kind] = audit, errata.save(audit, tmp_path_factory.mktemp(kind) / "audit")
-        return made[kind]
-
-    return get
-
-
-def same_bits(a: Any, b: Any) -> None:
-    """Equal values of equal types, NaN included; byte order and width of text are the folder's own business."""
-    assert (a is None) == (b is None)
-    if a is None:
-        return
-    a, b = np.asarray(a), np.asarray(b)
-    assert a.shape == b.shape
-    if a.dtype.kind in "US":
-        assert a.tolist() == b.tolist()
-        return
-    assert a.dtype.newbyteorder("=") == b.dtype
-    assert a.astype(b.dtype).tobytes() == b.tobytes()
 
 
 def plain(value: Any) -> Any:
@@ -267,63 +157,6 @@ def test_without_a_reader_a_reference_says_what_it_lacks(saved: Any, tmp_path: P
     (tmp_path / "x.npz").touch()
     with pytest.raises(InputError, match="refers to"):
         store.load(folder, restore, restore_explanation)
-
-
-# --- an independent reader -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["texts", "multilabel", "swapped"])
-def test_the_safetensors_library_reads_our_files(kind: str, saved: Any) -> None:
-    audit, folder = saved(kind)
-    paths = sorted(folder.rglob("*.safetensors"))
-    assert len(paths) >= 2
-    for path in paths:
-        theirs, ours = safetensors.numpy.load_file(path), arrays.read(path)
-        assert set(theirs) == set(ours)
-        for name in ours:
-            same_bits(ours[name], theirs[name])
-    X = safetensors.numpy.load_file(folder / "evaluation" / "representations.safetensors")["deep"]
-    assert np.array_equal(X, np.asarray(audit.evaluation.representations["deep"]))
-
-
-TYPES = ["f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?", ">f8", ">i4"]
-
-
-def test_every_type_and_shape_is_read_by_both(tmp_path: Path) -> None:
-    values = np.arange(-6, 6).reshape(4, 3)
-    examples: dict[str, Any] = {f"type {name}": values.astype(name) for name in TYPES}
-    examples |= {"scalar": np.array(2.5), "empty": np.empty((0, 3)), "narrow": np.empty((3, 0), dtype=np.float32)}
-    examples |= {"turned": values.T.astype(np.float64), "stepped": values[::2, ::-1].astype(np.float32)}
-    examples["view"] = RowView(values.astype(np.float64), np.array([2, 0]))
-    arrays.write(tmp_path / "x.safetensors", examples)
-    theirs = safetensors.numpy.load_file(tmp_path / "x.safetensors")
-    for ours in (arrays.read(tmp_path / "x.safetensors"), arrays.read(tmp_path / "x.safetensors", mapped=True)):
-        assert set(ours) == set(theirs) == set(examples)
-        for name, array in examples.items():
-            same_bits(np.asarray(array), ours[name])
-            same_bits(ours[name], theirs[name])
-
-
-def test_what_the_library_writes_is_read_here(tmp_path: Path) -> None:
-    examples = {"a": np.arange(6.0).reshape(2, 3), "b": np.array([True, False])}
-    safetensors.numpy.save_file(examples, tmp_path / "x.safetensors", metadata={"who": "them"})
-    for name, array in arrays.read(tmp_path / "x.safetensors").items():
-        same_bits(examples[name], array)
-
-
-@pytest.mark.parametrize(
-    ("start", "words"),
-    [
-        (b"\xff" * 8 + b"{}", "its header would have 18,446,744,073,709,551,615 bytes, more than the file"),
-        ((1 << 45).to_bytes(8, "little") + b"{}", "its header would have 35,184,372,088,832 bytes"),
-        ((1).to_bytes(8, "little") + b"7", "its header is not a table of arrays, but int"),
-    ],
-)
-def test_a_broken_header_is_told_before_it_is_read(start: bytes, words: str, tmp_path: Path) -> None:
-    """As a ValueError, of which everyone who opens such a file makes a sentence."""
-    (tmp_path / "x.safetensors").write_bytes(start)
-    with pytest.raises(ValueError, match=words):
-        arrays.read(tmp_path / "x.safetensors")
 
 
 # --- whole or not at all -------------------------------------------------------------------------------------
@@ -627,88 +460,3 @@ def test_a_file_is_whole_or_absent_too(tmp_path: Path) -> None:
         partial.write_text("whole")
         assert not (tmp_path / "x.parquet").exists()
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"x.parquet": "whole"}
-
-
-# --- damage ---------------------------------------------------------------------------------------------------
-
-
-def test_one_byte_that_changed_is_told(saved: Any, tmp_path: Path) -> None:
-    """In every file that an audit is read from, at any place."""
-    audit, _ = saved("plain")
-    store.save(audit, tmp_path / "audit")
-    rng = np.random.default_rng(0)
-    names = [path for path in (tmp_path / "audit").rglob("*") if path.is_file() and path.name != "checksums.json"]
-    assert len(names) > 8
-    for path in names:
-        whole = path.read_bytes()
-        for place in rng.integers(0, len(whole), 3):
-            data = bytearray(whole)
-            data[place] ^= 1 << int(rng.integers(0, 8))
-            path.write_bytes(data)
-            with pytest.raises(InputError, match=r"damaged|schema"):
-                errata.load(tmp_path / "audit")
-        path.write_bytes(whole)
-    assert len(errata.load(tmp_path / "audit").slices) == len(audit.slices)
-
-
-def test_a_file_that_is_gone_or_cut_is_told(saved: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    audit, _ = saved("plain")
-    store.save(audit, tmp_path / "audit")
-    monkeypatch.setattr(checksums, "LARGEST", 10)  # then sizes alone are compared
-    (tmp_path / "audit" / "checksums.json").write_text(checksums.as_text(tmp_path / "audit"))
-    path = tmp_path / "audit" / "evaluation" / "representations.safetensors"
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-1])
-    with pytest.raises(InputError, match="not as it was written"):
-        errata.load(tmp_path / "audit")
-    path.unlink()
-    with pytest.raises(InputError, match="is gone"):
-        errata.load(tmp_path / "audit")
-
-
-def _without_checksums(audit: Audit, folder: Path) -> Path:
-    store.save(audit, folder)
-    (folder / "checksums.json").unlink()
-    return folder
-
-
-@pytest.mark.parametrize("bad", [np.nan, -0.5, 1.5, np.inf])
-def test_weights_that_are_none_are_told(bad: float, saved: Any, tmp_path: Path) -> None:
-    folder = _without_checksums(saved("plain")[0], tmp_path / "audit")
-    table = pq.read_table(folder / "memberships.parquet")
-    weights = table.column(2).to_numpy().copy()
-    weights[5] = bad
-    pq.write_table(table.set_column(2, table.column_names[2], pa.array(weights)), folder / "memberships.parquet")
-    with pytest.raises(InputError, match="not all numbers from 0 to 1"):
-        errata.load(folder)
-
-
-def test_missing_rows_and_nan_in_json_are_told(saved: Any, tmp_path: Path) -> None:
-    folder = _without_checksums(saved("plain")[0], tmp_path / "audit")
-    table = pq.read_table(folder / "memberships.parquet")
-    pq.write_table(table.slice(1), folder / "memberships.parquet")
-    with pytest.raises(InputError, match="239 rows where the evaluation has 240"):
-        errata.load(folder)
-    text = (folder / "audit.json").read_text()
-    (folder / "audit.json").write_text(text.replace('"silence": ', '"nothing": NaN, "silence": '))
-    with pytest.raises(InputError, match="holds NaN"):
-        errata.load(folder)
-
-
-@pytest.mark.parametrize(
-    ("entry", "words"),
-    [
-        ({"shape": [2, 3], "data_offsets": [0, 40]}, "has 40 bytes"),
-        ({"shape": [2, 4], "data_offsets": [0, 48]}, "has 48 bytes"),
-        ({"shape": [2, 3], "data_offsets": [8, 56]}, "ends behind the file"),
-        ({"shape": [-2, -3], "data_offsets": [0, 48]}, "has the shape"),
-        ({"shape": [2, 3], "data_offsets": [-48, 0]}, "has the shape"),
-        ({"shape": [2.0, 3], "data_offsets": [0, 48]}, "has the shape"),
-        ({"shape": [10**18, 10**18], "data_offsets": [0, 48]}, "has 48 bytes"),
-    ],
-)
-def test_arrays_lie_in_their_file(entry: dict[str, Any], words: str, tmp_path: Path) -> None:
-    header = json.dumps({"x": {"dtype": "F64", **entry}}).encode()
-    (tmp_path / "x.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(48))
-    with pytest.raises(ValueError, match=words):
-        arrays.read(tmp_path / "x.safetensors", mapped=True)

@@ -39,11 +39,19 @@ def _pipe(folder: Path) -> None:
     os.mkfifo(folder / "audit.json")
 
 
+def _huge(folder: Path) -> None:
+    """More than any machine has memory for, and nothing on disk."""
+    folder.mkdir()
+    with (folder / "audit.json").open("wb") as file:
+        file.truncate(1 << 40)
+
+
 NEIGHBOURS: dict[str, Callable[[Path], None]] = {
     "nested lists": lambda folder: _text(folder, "[" * DEEP),
     "nested objects": lambda folder: _text(folder, '{"a":' * DEEP),
     "a link to itself": _link,
     "a pipe": _pipe,
+    "a terabyte": _huge,
     "no text": lambda folder: _text(folder, b"\xff\xfe\x00"),
     "a long number": lambda folder: _text(folder, "1" * 10_000),
     "no settings": lambda folder: _audit(folder),
@@ -69,6 +77,16 @@ def test_one_that_is_named_is_refused(name: str, tmp_path: Path) -> None:
     NEIGHBOURS[name](tmp_path / "named")
     with pytest.raises(InputError, match="named"):
         store.earlier_looks(PRINT, [tmp_path / "named"], tmp_path / "new")
+
+
+def test_a_neighbour_that_nobody_named_is_not_read_where_it_is_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("errata.store.looks.MOST_BYTES_BESIDE", 1000)
+    _audit(tmp_path / "large", settings={"look": "a", "run": 1}, silence="x" * 1000)
+    assert store.earlier_looks(PRINT, [], tmp_path / "new") == []
+    named = store.earlier_looks(PRINT, [tmp_path / "large"], tmp_path / "new")
+    assert [known.look for known in named] == ["a"]
 
 
 @pytest.fixture

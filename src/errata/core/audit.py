@@ -435,6 +435,8 @@ class Overall:
         Wilson's, 95%: of a single rate, for drawing.
     outcome : str
         What counts as bad: "error", or "loss above 2.31".
+    confirm_loss : float, optional
+        The mean loss of the held-out rows; None without losses, and in audits of versions up to 0.6.
     """
 
     n: int
@@ -445,6 +447,7 @@ class Overall:
     confirm_rate: float
     confirm_interval: tuple[float, float]
     outcome: str
+    confirm_loss: float | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -215,6 +215,7 @@ class SplitTask:
             confirm_rate=bad / n,
             confirm_interval=gaps.wilson(bad, n),
             outcome=self.outcome_name,
+            confirm_loss=_mean(losses, self.confirm),
         )
 
 

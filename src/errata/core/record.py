@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
 
 from .errors import InputError
+from .typed import typed
 
+RowNumber = Annotated[int, "row"]  # of the evaluation: who reads a saved record checks that there is such a row
 FLAT = {"flat": True}  # metadata of a field that is a Record: its keys stand among those of the record it is part of
 OMIT_NONE = {"omit_none": True}  # metadata of a field whose key is absent where its value is None
 
@@ -43,7 +45,10 @@ class Record:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The record that `to_json` wrote; keys that this version does not know are ignored."""
+        """The record that `to_json` wrote; keys that this version does not know are ignored.
+
+        A ValueError where a value is not of its field's type.
+        """
         own_type: Any = cls
         hints = _type_hints(own_type)
         values: dict[str, Any] = {}
@@ -51,10 +56,24 @@ class Record:
             if item.metadata.get("flat"):
                 values[item.name] = _decode_flat(hints[item.name], data)
             elif _key(item) in data:
-                values[item.name] = _decode(hints[item.name], data[_key(item)])
+                values[item.name] = typed(hints[item.name], data[_key(item)], f"{cls.__name__}.{_key(item)}")
             elif item.default is MISSING and item.default_factory is MISSING:
                 raise InputError(f"`{_key(item)}` is missing in {cls.__name__}; run the audit again")
         return cls(**values)
+
+
+def row_numbers(record: Record) -> Iterator[int]:
+    """The numbers of all rows that a record and its parts name."""
+    own_type: Any = type(record)
+    hints = _type_hints_as_written(own_type)
+    for item in fields(record):
+        value = getattr(record, item.name)
+        parts = value if isinstance(value, tuple) else (value,)
+        if hints[item.name] in (RowNumber, tuple[RowNumber, ...]):
+            yield from parts
+        for part in parts:
+            if isinstance(part, Record):
+                yield from row_numbers(part)
 
 
 def _key(item: Field[Any]) -> str:
@@ -66,23 +85,16 @@ def _type_hints(cls: Any) -> dict[str, Any]:
     return get_type_hints(cls)
 
 
+@cache
+def _type_hints_as_written(cls: Any) -> dict[str, Any]:
+    return get_type_hints(cls, include_extras=True)
+
+
 def _encode(value: Any) -> Any:
     if isinstance(value, Record):
         return value.to_json()
     if isinstance(value, tuple | list):
         return [_encode(part) for part in value]
-    return value
-
-
-def _decode(hint: Any, value: Any) -> Any:
-    if value is None:
-        return None
-    hint = _without_none(hint)
-    if isinstance(hint, type) and issubclass(hint, Record):
-        return hint.from_json(value)
-    if get_origin(hint) is tuple:
-        inner = get_args(hint)[0]  # all parts of a tuple are of one type here
-        return tuple(_decode(inner, part) for part in value)
     return value
 
 

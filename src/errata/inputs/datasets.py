@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from ..core import Array, Evaluation, InputError
 from ..core.scratch import empty_array
-from .files import damaged
+from .files import UNREADABLE, damaged
 from .names import Reading, build
 from .tables import checked_reading, flat_values, from_arrow, is_list, is_wanted
 
@@ -57,7 +57,7 @@ def read_dataset(files: Sequence[Path], reading: Reading) -> Evaluation:
         )
         _check_alike(dataset, reading)
         return from_dataset(dataset, reading)
-    except (pa.ArrowException, OSError) as error:
+    except UNREADABLE as error:
         raise damaged(files[0].parent, error) from error
 
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow as pa
+
 from ..core import InputError
+from ..core.paths import check_encodable
+
+UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError)  # what arrow raises of damaged bytes, names among them
 
 
 def check_file(path: Path, suffixes: Sequence[str]) -> None:
     """Raise an InputError unless `path` is a file with one of the suffixes that is not empty."""
+    check_encodable(path)
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from ..core import Evaluation
-from .files import damaged
+from .files import UNREADABLE, damaged
 from .formats import FileFormat
 from .names import Reading
 from .tables import checked_reading, from_arrow, is_wanted
@@ -21,7 +21,7 @@ def read_parquet(path: Path, reading: Reading) -> Evaluation:
         reading = checked_reading(schema, reading)
         wanted = [name for name in schema.names if is_wanted(name, reading)]
         table = pa.parquet.ParquetFile(path).read(columns=wanted)
-    except (pa.ArrowException, OSError) as error:
+    except UNREADABLE as error:
         raise damaged(path, error) from error
     return from_arrow(table, reading)
 

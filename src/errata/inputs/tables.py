@@ -104,7 +104,7 @@ def from_arrow(table: pa.Table, reading: Reading, matrices: Mapping[str, Array] 
     matrices = matrices or {}
     reading = checked_reading(table.schema, reading)
     wanted = [name for name in table.column_names if is_wanted(name, reading)]
-    table = pa.table({name: _decoded(table.column(name)) for name in wanted})
+    table = pa.table({name: _decoded(_whole(name, table.column(name), reading)) for name in wanted})
     classes = [name for name in wanted if has_prefix(name, (PROB,))]
     columns = {name: _converted(name, table.column(name), reading) for name in wanted if name not in classes}
     columns |= matrices
@@ -205,6 +205,16 @@ def _converted(name: str, column: pa.ChunkedArray, reading: Reading) -> Any:
     if name == "embedding" or has_prefix(name, ("embedding:",)):
         raise InputError(f"`{name}` must be a column of lists of numbers; got {column.type} in {reading.where}")
     return _vector(name, column, reading)
+
+
+def _whole(name: str, column: pa.ChunkedArray, reading: Reading) -> pa.ChunkedArray:
+    """The column, of which no text is damaged and no value lies outside of it: arrow reads such files as they are."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"`{name}` in {reading.where} is damaged ({reason}); write it again") from error
+    return column
 
 
 def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:

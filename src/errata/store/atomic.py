@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..core import InputError
+from ..core.paths import check_encodable
 
 try:
     import fcntl
@@ -29,6 +30,7 @@ def check_output(path: str | Path) -> Path:
     """The file or folder to write: it must not exist, and its parent must be writable or creatable."""
     path = Path(path)
     target = _real(path)
+    check_encodable(target)
     try:
         if target.exists() or target.is_symlink():
             raise _exists(path)

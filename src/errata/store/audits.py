@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -29,13 +29,19 @@ from ..core import (
     State,
 )
 from ..core import tensor_files as arrays
-from ..core.audit import SCHEMA, Mistake
+from ..core.audit import SCHEMA
+from ..core.paths import check_encodable
+from ..core.record import row_numbers
 from ..core.rules import check_rule
 from ..core.scratch import empty_array
+from ..core.typed import typed, typed_fields
 from . import checksums, evaluations
 from .atomic import atomic_file, atomic_folder, check_output
+from .settings import checked_settings
 
 RestoreExplanation = Callable[[Mapping[str, Any]], Explanation]
+MOST_BYTES = 1 << 30  # of an audit.json: an audit has some hundred thousand
+M = TypeVar("M", SearchMeasure, HeldOutMeasure)
 
 
 def save(
@@ -202,7 +208,7 @@ def load(
     try:
         checksums.check(folder)
         audit = _load(folder, facts, restore, restore_explanation, read)
-        _check_columns(audit)
+        _check_parts(audit)
         return audit
     except ErrataError:
         raise
@@ -228,8 +234,8 @@ def _load(
         evaluation=evaluation,
         discover=_read_column(table, "split", bool, lambda column: pc.equal(column, "discover")),
         overall=_overall(facts),
-        settings=facts["settings"],
-        silence=facts["silence"],
+        settings=checked_settings(facts["settings"]),
+        silence=typed(str, facts["silence"], "silence"),
         slicers={path.stem: restore(_state(path)) for path in sorted((folder / "slicers").glob("*.json"))},
         explanations=tuple(restore_explanation(item) for item in facts["explanations"]),
         error_types=tuple(  # audits of versions up to 0.2 have none
@@ -240,11 +246,27 @@ def _load(
     )
 
 
-def _check_columns(audit: Audit) -> None:
-    """Every slice is one that its slicer has; one made by hand has no slicer."""
+def _check_parts(audit: Audit) -> None:
+    """The parts of an audit name no slicer, task or row that it does not have; a slice made by hand has no slicer."""
     for slice_ in audit.slices:
         if slice_.slicer and slice_.column >= len(audit.slicers[slice_.slicer].rules_):
             raise ValueError(f"{slice_.id} is slice {slice_.column} of `{slice_.slicer}`, which has no such slice")
+    tasks = [name for name, _ in audit.overall]
+    parts: list[Slice | ErrorType] = [*audit.slices, *audit.error_types]
+    for part in parts:
+        if part.task not in tasks:
+            raise ValueError(f"{part.id} is of the task {part.task!r}, which the audit does not have")
+    for row in _named_rows(audit):
+        if not 0 <= row < len(audit.evaluation):
+            raise ValueError(f"row {row} is shown, and there are {len(audit.evaluation):,}")
+
+
+def _named_rows(audit: Audit) -> Iterator[int]:
+    for error_type in audit.error_types:
+        yield from error_type.central
+    for explanations in (audit.explanations, *(slice_.explanations for slice_ in audit.slices)):
+        for explanation in explanations:
+            yield from row_numbers(explanation)
 
 
 def _weights(table: pq.ParquetFile, name: str) -> Array:
@@ -269,12 +291,15 @@ def _read_column(table: pq.ParquetFile, name: str, dtype: Any, convert: Callable
     return filled
 
 
-def read_facts(folder: Path) -> dict[str, Any]:
+def read_facts(folder: Path, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
     """What audit.json says, as JSON; an InputError where it cannot be read, whatever lies there."""
+    check_encodable(folder)
     path = folder / "audit.json"
     facts: Any = None
     try:
         is_file = path.is_file()  # a pipe would be waited for
+        if is_file and path.stat().st_size > most_bytes:
+            raise ValueError(f"more than {most_bytes >> 20:,} MiB, which no audit needs")
         if is_file:
             facts = json.loads(path.read_text(), parse_constant=_refuse_constant)
     except OSError as error:
@@ -300,19 +325,24 @@ def _state(path: Path) -> State:
 
 def _slice(item: dict[str, Any], weights: Array, restore_explanation: RestoreExplanation) -> Slice:
     check_rule(item["rule"])
-    facts = _tuples(item)
-    facts["weights"] = weights
-    facts["explanations"] = tuple(restore_explanation(e) for e in item["explanations"])
-    if item["discover"]:
-        facts["discover"] = SearchMeasure(**item["discover"])
-    if item["confirm"]:
-        facts["confirm"] = HeldOutMeasure(**_tuples(item["confirm"]))
-    return Slice(**facts)
+    own = {name: value for name, value in item.items() if name not in ("discover", "confirm", "explanations")}
+    return Slice(
+        **typed_fields(Slice, own),
+        weights=weights,
+        discover=_measure(SearchMeasure, item["discover"]),
+        confirm=_measure(HeldOutMeasure, item["confirm"]),
+        explanations=tuple(restore_explanation(explanation) for explanation in item["explanations"]),
+    )
+
+
+def _measure(kind: type[M], facts: Mapping[str, Any] | None) -> M | None:
+    if facts is None:
+        return None
+    return kind(**typed_fields(kind, facts))
 
 
 def _error_type(item: dict[str, Any], weights: Array) -> ErrorType:
-    mistakes = tuple(Mistake.from_json(mistake) for mistake in item["mistakes"])
-    return ErrorType(**{**_tuples(item), "weights": weights, "mistakes": mistakes})
+    return ErrorType(**typed_fields(ErrorType, item), weights=weights)
 
 
 def _self_test(facts: Mapping[str, Any]) -> SelfTest | None:
@@ -326,12 +356,8 @@ def _null_run(facts: Mapping[str, Any]) -> NullRun | None:
     return None if plain is None else NullRun.from_json(plain)
 
 
-def _tuples(facts: dict[str, Any]) -> dict[str, Any]:
-    """JSON has lists where the audit has tuples."""
-    lists = {name: tuple(value) for name, value in facts.items() if isinstance(value, list)}
-    return {**facts, **lists}
-
-
 def _overall(facts: dict[str, Any]) -> tuple[tuple[str, Overall], ...]:
+    """What is known of all rows, by the names of the tasks."""
     tasks = facts["tasks"] or [{"task": "", **facts["overall"]}]
-    return tuple((task.pop("task"), Overall(**_tuples(task))) for task in map(dict, tasks))
+    named = {typed(str, task["task"], "task"): {k: v for k, v in task.items() if k != "task"} for task in tasks}
+    return tuple((name, Overall(**typed_fields(Overall, measured))) for name, measured in named.items())

@@ -10,7 +10,9 @@ from typing import Any
 
 from ..core import InputError
 from ..core.looks import EarlierLook
-from .audits import read_facts
+from .audits import MOST_BYTES, read_facts
+
+MOST_BYTES_BESIDE = 1 << 26  # of an audit.json that nobody named: a larger one is not read
 
 
 def earlier_looks(fingerprint: str, folders: Iterable[Path], beside: Path) -> list[EarlierLook]:
@@ -30,13 +32,13 @@ def earlier_looks(fingerprint: str, folders: Iterable[Path], beside: Path) -> li
     with suppress(OSError):  # a folder that may not be listed
         for path in sorted(parent.iterdir()):
             with suppress(InputError):  # what is no readable audit was no look at the rows
-                looks.setdefault(os.path.realpath(path), _look(path, fingerprint))
+                looks.setdefault(os.path.realpath(path), _look(path, fingerprint, MOST_BYTES_BESIDE))
     return [look for look in looks.values() if look is not None]
 
 
-def _look(folder: Path, fingerprint: str) -> EarlierLook | None:
+def _look(folder: Path, fingerprint: str, most_bytes: int = MOST_BYTES) -> EarlierLook | None:
     """The look of a saved audit; None where it is of other rows or outcomes."""
-    facts = read_facts(folder)
+    facts = read_facts(folder, most_bytes)
     settings = facts.get("settings")
     if not isinstance(settings, dict):
         raise _damaged(folder, "settings", settings)
