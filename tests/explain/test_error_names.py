@@ -72,19 +72,19 @@ def test_where_nothing_tells_them_apart_none_is_numbered_in_brackets(names):
     same = [_error_type(number, FIRST) for number in (1, 2, 3)]
     found = names(_evaluation(), *same[:2], replace(same[2], errors=32))
     assert found == [
-        "old → young, no short description (31 errors)",
-        "old → young, no short description (32 errors)",
-        "old → young, no short description (32 errors, e3)",
+        "old → young, 31 errors",
+        "old → young, 32 errors",
+        "old → young, 32 errors, e3",
     ]
 
 
 def test_of_several_mistakes_the_most_frequent_is_said_once(names):
-    mixed = "no short description (most often old → young)"
+    mixed = "no short description: most often old → young"
     mistakes = (Mistake(0, 1, 40, 0.4),)
     found = names(
         _evaluation(), *(_error_type(i, part, name=mixed, mistakes=mistakes) for i, part in ((1, FIRST), (2, SECOND)))
     )
     assert found == [
-        "no short description (most often old → young; 31 errors)",
-        "no short description (most often old → young; 32 errors)",
+        "no short description: most often old → young, 31 errors",
+        "no short description: most often old → young, 32 errors",
     ]

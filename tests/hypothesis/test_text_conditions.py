@@ -15,7 +15,7 @@ from errata import hypothesis
 from errata.core import Evaluation, InputError
 from errata.explain.names import Name
 from errata.inputs.media import Texts
-from errata.report.script_data import hypothesis_data
+from errata.report.script_data import held_out_data
 from support.command import run
 
 HERE = Path(__file__).parent
@@ -152,10 +152,10 @@ def test_such_a_slice_can_be_given_saved_and_applied(audit, tmp_path):
 def test_a_saved_page_can_test_texts_unless_they_are_too_long(audit, monkeypatch):
     from errata.report import script_data
 
-    columns = hypothesis_data(audit)["columns"]
+    columns = held_out_data(audit)["columns"]
     assert columns["text"]["kind"] == "words"
     assert len(columns["text"]["values"]) == int((~audit.discover).sum())
     monkeypatch.setattr(script_data, "MOST_BYTES", 15_000)
-    shorter = hypothesis_data(audit)["columns"]
+    shorter = held_out_data(audit)["columns"]
     assert "text" not in shorter
     assert "label" in shorter

@@ -18,7 +18,12 @@ from .text_phrases import Words, phrase_evidence, telling_phrases
 from .view import SliceView
 
 LEAST_COVERED = 0.1  # of the members: a name that fits fewer misleads
-LEAST_PRECISE = 0.5  # of what it fits: a name of which most lies elsewhere misleads
+LEAST_PRECISE = 0.5  # of what it fits are members; less only of a name that fits most members
+MOST_MEMBERS = 0.5  # of the members, that such a broad name fits
+LEAST_BROAD = 0.25  # of what it fits are members, and
+LEAST_LIFT = 1.5  # times as frequent are they there as among all rows of the scope
+LEAST_RARE = 0.1  # of what it fits are members: enough of a small slice, if
+RARE_LIFT = 3.0  # times as frequent are they there
 LEAST_POINTS = 0.2  # above the rest: a name that fits everything says nothing
 FEWEST = 5  # members that it fits
 COST = 0.03  # of F1, of every condition or phrase beyond the first
@@ -46,11 +51,16 @@ class Fit:
     covers: float  # of the members, those it fits
     precise: float  # of what it fits, those that are members
     above: float  # how much more of the members than of the rest it fits
+    base: float  # the share of members among all rows of the scope
 
     @property
     def passes(self) -> bool:
-        """Whether it is neither misleading nor empty."""
-        return self.covers >= LEAST_COVERED and self.precise >= LEAST_PRECISE
+        """Whether most of what it fits are members, or it fits most members and tells them from the rest."""
+        if self.precise >= LEAST_PRECISE:
+            return self.covers >= LEAST_COVERED
+        broad = self.precise >= max(LEAST_BROAD, LEAST_LIFT * self.base)
+        rare = self.precise >= max(LEAST_RARE, RARE_LIFT * self.base)
+        return self.covers >= MOST_MEMBERS and self.above >= LEAST_POINTS and (broad or rare)
 
     @property
     def f1(self) -> float:
@@ -68,17 +78,31 @@ def fit(view: SliceView, matches: Array, rows: Array) -> Fit:
     n = int(np.count_nonzero(members))
     rest_n = int(np.count_nonzero(rest))
     covers = both / max(n, 1)
-    return Fit(both, covers, both / max(both + elsewhere, 1), covers - elsewhere / max(rest_n, 1))
+    return Fit(
+        both=both,
+        covers=covers,
+        precise=both / max(both + elsewhere, 1),
+        above=covers - elsewhere / max(rest_n, 1),
+        base=n / max(n + rest_n, 1),
+    )
 
 
 def ranked(view: SliceView, options: Sequence[NameCandidate]) -> list[NameCandidate]:
     """The candidates that fit on the rows that choose, best first; of equal ones the earlier."""
     scored = []
-    for candidate in options:
+    for candidate in _distinct(options):
         found = fit(view, candidate.matches, view.chosen)
         if found.passes and found.both >= FEWEST and (found.above >= LEAST_POINTS or candidate.source == "scope"):
             scored.append((round(found.f1 - COST * (candidate.parts - 1), 9), candidate))
     return [candidate for _, candidate in sorted(scored, key=lambda pair: -pair[0])]
+
+
+def _distinct(options: Sequence[NameCandidate]) -> list[NameCandidate]:
+    """Of candidates that fit the same rows the first: "predicted old" and "prediction = old" are one description."""
+    by_rows: dict[bytes, NameCandidate] = {}
+    for candidate in options:
+        by_rows.setdefault(np.packbits(candidate.matches).tobytes(), candidate)
+    return list(by_rows.values())
 
 
 def holds_up(view: SliceView, candidate: NameCandidate) -> bool:
@@ -123,6 +147,32 @@ def taken_for(view: SliceView, predictions: Column | None, matches: Array) -> st
         if of.sum() < FEWEST_WRONG or of[best] < LEAST_TAKEN * of.sum():
             return ""
     return f", mostly taken for {predictions.values[best]}"
+
+
+def confidence_candidates(view: SliceView, context: Context) -> list[NameCandidate]:
+    """How sure the model is, alone and within the prediction that the slice differs in most.
+
+    It says where the model is unsure, not what the rows are: only a slice that nothing else describes is named by it.
+    """
+    evaluation = view.evaluation
+    if evaluation.task != "classification" or evaluation.probs is None:
+        return []
+    confidence = evaluation.probs.max(axis=1)
+    names = [_less_sure(view, confidence, np.ones(len(confidence), dtype=bool), "")]
+    classes = view.explanation(Classes)
+    if classes is not None and classes.predictions is not None and classes.predictions.rows and not view.in_class:
+        value = classes.predictions.rows[0].value
+        predicted = context.class_columns[view.slice.task]["predictions"].holds(value)
+        names.append(_less_sure(view, confidence, predicted, f"{class_words('predicted', value)}, "))
+    return names
+
+
+def _less_sure(view: SliceView, confidence: Array, within: Array, lead: str) -> NameCandidate:
+    """Rows of which the model is less sure than so many per cent, those that give the best F1 where rows are chosen."""
+    cut = -_best_cut(view, np.where(within, -confidence, -np.inf))
+    percent = int(np.clip(np.floor(100 * cut) + 1, 1, 100))
+    matches = within & (confidence < percent / 100)
+    return NameCandidate(f"{lead}confidence below {percent}%", "confidence", matches, 1 + bool(lead))
 
 
 def word_candidates(view: SliceView, context: Context) -> list[NameCandidate]:

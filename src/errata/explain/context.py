@@ -48,15 +48,19 @@ class Context:
 
     @cached_property
     def coded_columns(self) -> list[CodedColumn]:
-        """The metadata as bins that rules are made of; a column that gives label or outcome away describes nothing."""
-        columns = encode_all(self.audit.evaluation.metadata)
-        leaks: set[str] = set()
+        """The metadata as bins that rules are made of."""
+        return encode_all(self.audit.evaluation.metadata)
+
+    @cached_property
+    def leaks(self) -> dict[str, dict[str, str]]:
+        """Name of a task -> column -> what it gives away: "the outcome", "the label" or "the prediction"."""
         searched = np.flatnonzero(self.audit.discover)
-        for rows in self.tasks.values():
+        some = [column.rows(searched) for column in self.coded_columns]
+        found: dict[str, dict[str, str]] = {task: {} for task in self.tasks}
+        for task, rows in self.tasks.items():
             if rows.errors is not None:
-                some = [column.rows(searched) for column in columns]
-                leaks |= set(find_leaks(some, rows.errors[searched], search_classes(rows, searched)))
-        return [column for column in columns if column.name not in leaks]
+                found[task] = find_leaks(some, rows.errors[searched], search_classes(rows, searched))
+        return found
 
     @cached_property
     def coded_classes(self) -> dict[str, list[CodedColumn]]:

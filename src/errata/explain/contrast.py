@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,9 +15,11 @@ from .metadata import Metadata
 from .profile import ColumnProfile
 from .text_phrases import Words, phrase_evidence
 from .view import SliceView
+from .vocabulary import OUTCOMES, readings, unfair_columns
 
 LEAST_POINTS = 10.0  # less is hardly telling
 FEWEST = 5  # held-out rows that have it, on the side that has more
+MOST = 3  # contrasts of a slice
 MOST_WORDS = 5  # words and phrases on each side, that are tried
 
 
@@ -33,37 +35,58 @@ class Contrast(Record):
 
 @dataclass(frozen=True)
 class _Option:
+    column: str  # or the word itself: no two contrasts are about one thing
     points: float  # on the rows that choose
     contrast: Contrast
 
 
-def most_telling(view: SliceView, context: Context) -> Contrast | None:
-    """The value or word that members have most more of on search rows; where there is none, most less of.
+def telling_contrasts(view: SliceView, context: Context) -> list[Contrast]:
+    """The values and words that members have most more of on search rows, each of another column; then most less of.
 
-    The held-out rows must bear it out.
+    The held-out rows must bear them out. None tells the errors, and so no two are of label and prediction.
     """
+    reads = readings(context, view.slice.task)
+    unfair = unfair_columns(view, context)
     options = [option for option in _options(view, context) if abs(option.points) >= LEAST_POINTS]
+    told: set[str] = set()
+    contrasts = []
     for option in sorted(options, key=lambda option: (option.points < 0, -abs(option.points))):
-        if _bears_out(option.contrast):
-            return option.contrast
-    return None
+        outcome = reads.get(option.column)
+        about = "outcome" if outcome in OUTCOMES else option.column
+        if option.column not in unfair and about not in told and _bears_out(option.contrast):
+            contrasts.append(option.contrast)
+            told.add(about)
+    return contrasts[:MOST]
+
+
+def contrast_words(contrasts: Sequence[Contrast]) -> str:
+    """ "more often age 1 to 21 and race asian, less often site b"."""
+    sides = []
+    for way in ("more", "less"):
+        texts = [contrast.text for contrast in contrasts if contrast.way == way]
+        if texts:
+            sides.append(f"{way} often {' and '.join(texts)}")
+    return ", ".join(sides)
 
 
 def _options(view: SliceView, context: Context) -> Iterator[_Option]:
     classes = view.explanation(Classes)
     if classes is not None and not view.in_class:
-        for word, profile in (("label", classes.labels), ("predicted", classes.predictions)):
+        for word, column, profile in (
+            ("label", "label", classes.labels),
+            ("predicted", "prediction", classes.predictions),
+        ):
             if profile is not None:
-                yield from _of_column(profile, word)
+                yield from _of_column(profile, column, word)
     metadata = view.explanation(Metadata)
     if metadata is not None:
         for profile in metadata.columns:
-            yield from _of_column(profile, None)
+            yield from _of_column(profile, profile.column, None)
     if context.words is not None:
         yield from _of_words(view, context.words)
 
 
-def _of_column(profile: ColumnProfile, word: str | None) -> Iterator[_Option]:
+def _of_column(profile: ColumnProfile, column: str, word: str | None) -> Iterator[_Option]:
     """The values of a column; word: what goes before a class."""
     for row in profile.rows:
         value = "missing" if row.value is None else row.value
@@ -71,7 +94,7 @@ def _of_column(profile: ColumnProfile, word: str | None) -> Iterator[_Option]:
         if word is not None:
             text = class_words(word, row.value)
         way = "more" if row.search_points > 0 else "less"
-        yield _Option(row.search_points, Contrast(text, row.slice, row.rest, way))
+        yield _Option(column, row.search_points, Contrast(text, row.slice, row.rest, way))
 
 
 def _of_words(view: SliceView, words: Words) -> Iterator[_Option]:
@@ -85,7 +108,8 @@ def _of_words(view: SliceView, words: Words) -> Iterator[_Option]:
     for j in dict.fromkeys([*order[:MOST_WORDS].tolist(), *order[::-1][:MOST_WORDS].tolist()]):
         inside, outside = ((int(count[j]), total) for count, total in zip(counts, totals, strict=True))
         way = "more" if points[j] > 0 else "less"
-        yield _Option(float(points[j]), Contrast(f"“{words.phrases[j]}”", inside, outside, way))
+        text = f"“{words.phrases[j]}”"
+        yield _Option(text, float(points[j]), Contrast(text, inside, outside, way))
 
 
 def _bears_out(contrast: Contrast) -> bool:

@@ -12,7 +12,7 @@ from ..core import Array, ErrorType, Slice
 from ..core.scope import rows_in_scope
 from .candidates import holds_up, ranked, word_candidates
 from .context import Context
-from .contrast import most_telling
+from .contrast import contrast_words, telling_contrasts
 from .metadata import Metadata
 from .names import NONE
 from .rule import Rule, rule_candidates
@@ -40,16 +40,14 @@ def _names(error_type: ErrorType, context: Context) -> Iterator[str]:
     for candidate in ranked(view, options):
         if holds_up(view, candidate):
             yield f"{error_type.name}, {candidate.text}"
-    errors = f"{error_type.errors:,} errors"
-    endings = [errors, f"{errors}, {error_type.id}"]
-    contrast = most_telling(view, context)
-    if contrast is not None:
-        endings.insert(0, f"{contrast.way} often {contrast.text}")
-    for ending in endings:
-        if error_type.name.startswith(NONE):  # it makes several mistakes, and says which most often
-            yield f"{error_type.name.removesuffix(')')}; {ending})"
-        else:
-            yield f"{error_type.name}, {NONE} ({ending})"
+    lead = f"{error_type.name}, {NONE}: "
+    if error_type.name.startswith(NONE):  # it makes several mistakes, and says which most often
+        lead = f"{error_type.name}, "
+    contrasts = telling_contrasts(view, context)
+    for count in range(1, len(contrasts) + 1):
+        yield f"{lead}{contrast_words(contrasts[:count])}"
+    yield f"{error_type.name}, {error_type.errors:,} errors"
+    yield f"{error_type.name}, {error_type.errors:,} errors, {error_type.id}"
 
 
 def _view(error_type: ErrorType, context: Context) -> SliceView:

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from ..core import Array, Evaluation
-from ..core.record import Record, json_key
+from ..core.record import Record, RowNumber, json_key
 
 
 @dataclass(frozen=True)
 class Example(Record):
     """One row: what it is, what the model said, and how wrong that was."""
 
-    row: int  # its number in the evaluation
+    row: RowNumber  # its number in the evaluation
     id: int | str
     label: str | None
     prediction: str | None
@@ -42,7 +42,7 @@ class ValuedExample(Example):
 class FeatureImage(Record):
     """An image, where in it a feature is, and the image changed so that the feature rises; as data: addresses."""
 
-    row: int
+    row: RowNumber
     image: str = field(metadata=json_key("picture"))
     heat: str | None  # None: the feature is nowhere in it
     attack: str

@@ -24,7 +24,7 @@ from ..core.leaves import (
     leaf_numbers,
     leaf_paths,
 )
-from ..core.record import Record
+from ..core.record import Record, RowNumber
 from .examples import FeatureImage
 from .path import ACTIVATING, group_in_words
 from .tree import NodeRows, Tree, read_nodes
@@ -39,7 +39,7 @@ class TopFeature(Record):
     cut: float  # chosen on search rows
     below: NodeRows  # held-out rows at or below the cut
     above: NodeRows  # and above it
-    rows: tuple[int, ...]  # numbers of the rows of the group that raise it most, highest first
+    rows: tuple[RowNumber, ...]  # numbers of the rows of the group that raise it most, highest first
     values: tuple[float, ...]  # of the feature in them
     images: tuple[FeatureImage, ...] = ()  # of the same rows, where a model drew them
 

@@ -1,8 +1,8 @@
 """A short name for a slice, made by machine: its own rule, or else the description that fits it best.
 
-Descriptions are chosen on search rows and scored on held-out rows. One that fits less than a tenth of the members
-there, or of which less than half are members, names nothing: then the slice has "no short description", and the name
-says what its members have more of.
+Descriptions are chosen on search rows and scored on held-out rows. One names a slice if, on both, most of what it fits
+are members and it fits a tenth of them; or if it fits most members and tells them from the rest. Otherwise the slice
+has "no short description", and the name says what its members have more of.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from .candidates import (
     NameCandidate,
     class_candidates,
     class_words,
+    confidence_candidates,
     holds_up,
     ranked,
     taken_for,
@@ -26,7 +27,7 @@ from .candidates import (
     word_candidates,
 )
 from .context import Context
-from .contrast import Contrast, most_telling
+from .contrast import Contrast, contrast_words, telling_contrasts
 from .kinds import SliceExplanation
 from .path import TreePath
 from .rule import Rule, rule_candidates
@@ -59,13 +60,14 @@ class Name(SliceExplanation):
     chosen_on: str
     measured_on: str
     text: str
-    source: str | None  # "given", "rule", "path", "scope", "labels", "predictions", "metadata", "tokens", "texts"; None
+    source: str | None  # such as "rule", "labels", "metadata", "confidence"; None: no short description
     match: Match | None = field(default=None, metadata=FLAT)  # None where no candidate fits
     interval: tuple[float, float] | None = field(default=None, metadata=OMIT_NONE)  # of its error rate: Wilson, 95%
     own: bool = False  # it is given, or the slice's own rule: it fits by definition
     weak: bool = False  # it fits less than half of the members, or a third of what it fits lies elsewhere
     predicts: Predicts | None = field(default=None, metadata=OMIT_NONE)  # None where it tells no errors
     contrast: Contrast | None = field(default=None, metadata=OMIT_NONE)  # where there is no short description
+    further: tuple[Contrast, ...] | None = field(default=None, metadata=OMIT_NONE)  # others that its text tells
 
     @classmethod
     def explain(cls, view: SliceView, context: Context) -> Name:
@@ -81,9 +83,10 @@ def names(view: SliceView, context: Context) -> Iterator[Name]:
     own = _own_rule(view)
     if own is not None:
         yield _scored(view, scope, own)
-    for candidate in ranked(view, _candidates(view, context, scope)):
-        if holds_up(view, candidate):
-            yield _scored(view, scope, candidate)
+    for candidates in (_candidates(view, context, scope), confidence_candidates(view, context)):
+        for candidate in ranked(view, candidates):
+            if holds_up(view, candidate):
+                yield _scored(view, scope, candidate)
     path = _own_path(view)
     if path is not None:
         yield _scored(view, scope, path)
@@ -122,15 +125,16 @@ def _with_name(slice_: Slice, name: Name) -> Slice:
 
 
 def _next_name(view: SliceView, context: Context, taken: set[tuple[str, str]]) -> Name:
-    """The first name of a slice that no other has; the first of all with its size, where all are taken."""
+    """The first name of a slice that no other has; a rule of its own, and what else is left, with its size or id."""
     options = list(names(view, context))
-    for name in options:
-        if (view.slice.task, name.text) not in taken:
-            return name
-    text = f"{options[0].text}, {_size(view)}"
-    if (view.slice.task, text) in taken:  # such as the other half of a cross-fit
-        text = f"{text}, {view.slice.id}"
-    return replace(options[0], text=text)
+    if not options[0].own:
+        for name in options:
+            if (view.slice.task, name.text) not in taken:
+                return name
+    sized = replace(options[0], text=f"{options[0].text}, {_size(view)}")
+    if (view.slice.task, sized.text) in taken:  # such as the other half of a cross-fit
+        return replace(sized, text=f"{sized.text}, {view.slice.id}")
+    return sized
 
 
 def _candidates(view: SliceView, context: Context, scope: Sequence[str]) -> list[NameCandidate]:
@@ -194,16 +198,17 @@ def _predicts(view: SliceView, matched: Array, fitted: Outcome) -> Predicts | No
 
 
 def _without_description(view: SliceView, context: Context, scope: Sequence[str]) -> Iterator[Name]:
-    """What the members have more of, alone and with their number; that number alone where there is nothing."""
-    contrast = most_telling(view, context)
-    size = _size(view)
-    endings = [size]
-    if contrast is not None:
-        more = f"{contrast.way} often {contrast.text}"
-        endings = [more, f"{more}; {size}"]
-    for ending in endings:
-        text = ", ".join([*scope, f"{NONE} ({ending})"])
-        yield Name(view.chosen_on, MEASURED_ON, text, None, contrast=contrast)
+    """What the members have most more of, then more of it; with their number where all that is said of another."""
+    contrasts = telling_contrasts(view, context)
+    lead = ", ".join([*scope, NONE])
+    plain = Name(view.chosen_on, MEASURED_ON, lead, None)
+    if contrasts:
+        plain = replace(plain, text=f"{lead}: {contrast_words(contrasts[:1])}", contrast=contrasts[0])
+    yield plain
+    for count in range(2, len(contrasts) + 1):
+        text = f"{lead}: {contrast_words(contrasts[:count])}"
+        yield replace(plain, text=text, further=tuple(contrasts[1:count]))
+    yield replace(plain, text=f"{plain.text}, {_size(view)}")
 
 
 def _scope_parts(view: SliceView) -> list[str]:
@@ -225,6 +230,6 @@ def _scope_words(key: str, value: str, pooled: bool) -> str:
 
 
 def _size(view: SliceView) -> str:
-    """ "26 rows": the held-out members, which tell two slices apart that nothing else does."""
+    """ "26 rows": the held-out members, which tell two slices apart that nothing else does; ids may change."""
     n = int(np.count_nonzero(view.inside & view.measured))
     return "1 row" if n == 1 else f"{n:,} rows"

@@ -21,12 +21,12 @@ from .context import Context
 from .encode import class_values
 from .kinds import SliceExplanation
 from .view import MEASURED_ON, Match, Outcome, SliceView, measure_match, measure_outcome
+from .vocabulary import OUTCOMES, fair_columns, readings
 
 MOST = 5  # rules that are kept
 MOST_ALONE = 10  # rules of one condition
 MOST_COLUMNS = 6  # that rules of several conditions are made of
 MOST_ROWS = 6000  # that are searched
-OUTCOMES = ("label", "prediction")  # columns that a rule may read beside the metadata, one of them at most
 
 
 @dataclass(frozen=True)
@@ -94,20 +94,18 @@ def find_descriptions(view: SliceView, context: Context) -> list[tuple[Condition
     members = view.inside[rows]
     if not FEWEST <= np.count_nonzero(members) < len(rows):
         return []
-    offered = list(context.coded_columns)
-    if not view.in_class:
-        offered += context.coded_classes[view.slice.task]
-    found = _search([column.rows(rows) for column in offered], members)
+    offered = [column.rows(rows) for column in fair_columns(view, context)]
+    found = _search(offered, members, readings(context, view.slice.task))
     values = rule_columns(view)
-    scored: dict[str, tuple[float, tuple[Condition, ...]]] = {}
+    scored: dict[str, tuple[bool, float, tuple[Condition, ...]]] = {}
     for rule in found:
         if rule.value <= 0:  # chance would tell the members as well
             continue
         fitted = fit(view, matches(rule.conditions, values), view.chosen)
         score = round(fitted.f1 - COST * (len(rule.conditions) - 1), 9)
-        scored.setdefault(to_text(rule.conditions), (score, rule.conditions))
-    ranked = sorted(scored.values(), key=lambda pair: -pair[0])
-    return [conditions for _, conditions in ranked[:MOST]]
+        scored.setdefault(to_text(rule.conditions), (fitted.passes, score, rule.conditions))
+    ranked = sorted(scored.values(), key=lambda entry: (not entry[0], -entry[1]))  # what may be a name first
+    return [conditions for *_, conditions in ranked[:MOST]]
 
 
 def _searched_rows(view: SliceView) -> Array:
@@ -123,16 +121,16 @@ def _thinned(rows: Array, most: int) -> Array:
     return rows[:: max(1, -(-len(rows) // most))]
 
 
-def _search(columns: Sequence[CodedColumn], members: Array) -> list[FoundRule]:
-    """Rules of one condition, and of up to three on the columns that tell most alone."""
+def _search(columns: Sequence[CodedColumn], members: Array, reads: Mapping[str, str]) -> list[FoundRule]:
+    """Rules of one condition, and of up to three on the columns that tell most alone; reads: see `readings`."""
     base = float(members.mean())
     found = find_rules(columns, members, base, depth=1, least=FEWEST, most=MOST_ALONE, aim="split")
-    best = list(dict.fromkeys(rule.conditions[0].column for rule in found))[:MOST_COLUMNS]
-    # Never label and prediction together: a rule that reads both tells the errors.
-    both = set(OUTCOMES) <= set(best)
-    alternatives = OUTCOMES if both else ("",)
-    for left_out in alternatives:
-        kept = [column for column in columns if column.name in best and column.name != left_out]
+    names = list(dict.fromkeys(rule.conditions[0].column for rule in found))[:MOST_COLUMNS]
+    best = [column for column in columns if column.name in names]
+    sets = [best]
+    if {reads.get(name) for name in names} >= set(OUTCOMES):  # a rule that reads both tells the errors
+        sets = [[column for column in best if reads.get(column.name) != side] for side in OUTCOMES]
+    for kept in sets:
         found += find_rules(kept, members, base, depth=3, least=FEWEST, most=MOST, aim="split")
     return found
 
