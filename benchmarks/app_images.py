@@ -25,6 +25,7 @@ from errata.cli.serve import questionnaire
 from errata.core import Audit
 from errata.people.entries import Annotation, Decision, Drawing, Hypothesis
 from errata.people.records import Records
+from support.asking import other_audit
 from support.servers import ServerThread
 
 CHROMIUM = "/usr/bin/chromium"
@@ -194,7 +195,7 @@ def main(folder: str, target: str = "docs/images") -> None:
     with ExitStack() as stack:
         asked = questionnaire()
         home, records = stack.enter_context(
-            served(audit, others=(("half-mended", mended(audit)),), questionnaire=asked)
+            served(audit, others=(other_audit("half-mended", mended(audit)),), questionnaire=asked)
         )
         tree, _ = stack.enter_context(served(paths, questionnaire=asked))
         locked, _ = stack.enter_context(served(audit, access=Access(token=TOKEN)))

@@ -16,7 +16,7 @@ from errata.core.compared_slices import known_groups
 from errata.core.gaps import Counts, p_gap
 from errata.core.known_slices import count_tested
 from errata.core.paired import OutcomeChanges, change_interval, count_changes, visible_rise
-from errata.report.comparison_lines import compare_audits
+from errata.workflow import ComparisonWith, comparing
 from support.command import run
 
 N = 4000
@@ -239,14 +239,30 @@ def test_selection_flatters_the_point_and_not_the_verdict() -> None:
     assert called_when_only_the_shown_count > called
 
 
-def test_the_page_allows_for_all_that_was_tested(audits: tuple[errata.Audit, errata.Audit]) -> None:
+def test_intervals_allow_for_all_that_was_tested(audits: tuple[errata.Audit, errata.Audit]) -> None:
     first, second = audits
-    comparison = compare_audits(first, second)
-    slice_ = first.confirmed[0]
-    change = comparison[slice_.id]
-    level = 0.05 / (count_tested(first) + 1)
+    comparison = errata.compare(first, second)
+    change = comparison[first.confirmed[0].id]
+    level = 0.05 / comparison.facts["parts"] / count_tested(first)
     assert change.interval == change_interval(OutcomeChanges(change.n, change.fixed, change.broken), level)
-    assert [change.id for change in comparison.changes][-1] == "overall"
+
+
+def test_a_page_asks_again_and_searches_once(
+    audits: tuple[errata.Audit, errata.Audit], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = audits
+    searches = []
+    monkeypatch.setattr(comparing, "audit", lambda *a, **k: searches.append(1) or errata.audit(*a, **k))
+    compare = ComparisonWith(second)
+    comparison = compare(first)
+    assert comparison.changes == errata.compare(first, second).changes
+    assert len(searches) == 2  # one of each
+    assert compare(first) is comparison
+    decided = replace(first, slices=first.slices[::-1])
+    assert compare(decided).changes == errata.compare(decided, second).changes
+    assert len(searches) == 3
+    everything = comparison["overall"].broken
+    assert len(comparison.facts["changed"]["overall"]["broken"]) == everything > 200, "a page lists all of them"
 
 
 # ---- what would have been seen

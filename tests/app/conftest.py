@@ -10,7 +10,7 @@ import pytest
 
 from errata.core import Audit
 from errata.people.records import Records
-from support.asking import Ask, opened
+from support.asking import Ask, opened, other_audit
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def better(audit: Audit) -> Audit:
 
 @pytest.fixture
 def both(audit: Audit, better: Audit, tmp_path: Path) -> Iterator[tuple[Records, Ask]]:
-    records, ask = opened(audit, tmp_path, others=(("better", better),))
+    records, ask = opened(audit, tmp_path, others=(other_audit("better", better),))
     with records:
         yield records, ask
 

@@ -52,6 +52,20 @@ def test_the_map_lights_the_rows_as_people_left_them(both: tuple[Records, Ask], 
     assert np.array_equal(lit(ask, "s1", n), expected)
 
 
+def test_what_was_measured_of_the_rows_as_found_is_said_to_be(both: tuple[Records, Ask], audit: Audit) -> None:
+    """The overview had "57 of 76 errors" beside "80 of 150 rows wrong", and the slice's page metrics of other rows."""
+    records, ask = both
+    first = audit.slices[0]
+    mistake = next(fact for fact in re.findall(r"Mostly [^<]* errors", ask("GET", "/").text))
+    put(records, audit, int(first.rows("held-out")[0]), inside=False)
+    overview = ask("GET", "/").text
+    assert f"As found: m{mistake[1:]}" in overview
+    assert ">Mostly" not in overview.partition('<span class="id">s2</span>')[0]
+    assert "As found: worse than the rest" in overview
+    page = ask("GET", "/slice/s1").text
+    assert "Images, profile, words, rules and metrics below are of the slice as it was found." in page
+
+
 def test_a_row_that_is_back_was_not_moved(both: tuple[Records, Ask], audit: Audit) -> None:
     records, ask = both
     row, other = np.flatnonzero(audit.slices[0].members)[:2].tolist()
@@ -102,13 +116,13 @@ def test_merged_slices_are_one_point_with_the_name_that_people_gave(both: tuple[
     names = [re.escape(slice_.name) for slice_ in audit.slices[:2]]
     before = part.search(ask("GET", "/").text)
     assert before is not None
-    assert all(re.search(rf"<td>\d+\. {name}</td>", before[0].replace("&gt;", ">")) for name in names), before[0]
+    assert all(re.search(rf"</span> {name}</td>", before[0].replace("&gt;", ">")) for name in names), before[0]
     merge(records)
     after = part.search(ask("GET", "/").text)
     assert after is not None
     n = int((np.any([slice_.members for slice_ in audit.slices[:2]], axis=0) & ~audit.discover).sum())
-    assert f'<td>1. Dark rooms</td><td class="num">{n:,}</td>' in after[0]
-    assert "<td>2. " not in after[0]
+    assert f'<td class="long"><span class="id">s1</span> Dark rooms</td><td class="num">{n:,}</td>' in after[0]
+    assert '<span class="id">s2</span>' not in after[0]
 
 
 def test_a_changed_slice_is_hollow_and_its_examples_tell_the_rate_they_were_drawn_from(

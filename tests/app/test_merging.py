@@ -120,8 +120,9 @@ def test_a_drawn_slice_is_decided_on_and_shown_where_it_is_listed(both: tuple[Re
     assert ask("POST", "/api/decisions", json={"given": given, "seen": 0}).json()["title"] == "at dusk"
     assert "<h1>at dusk</h1>" in ask("GET", "/slice/drawn-1").text
     curated = ask("GET", "/curate").text
-    assert 'href="/slice/drawn-1">drawn-1 at dusk</a>' in curated
-    assert '"Decision">Accepted</td><td data-head="Note">look again</td><td data-head="By">Bob</td>' in curated
+    assert 'href="/slice/drawn-1"><span class="id">drawn-1</span> at dusk</a>' in curated
+    assert '"Decision">Accepted</td><td class="long" data-head="Note">look again</td>' in curated
+    assert '<td class="by" data-head="By">Bob</td>' in curated
     (accepted,) = ask("GET", "/api/accepted").json()
     assert (accepted["slice"], accepted["kind"], accepted["name"]) == ("drawn-1", "drawn", "at dusk")
 

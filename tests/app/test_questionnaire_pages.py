@@ -55,6 +55,10 @@ def test_the_page_shows_every_feature_of_a_path_and_no_outcome(both: tuple[Recor
     for words in ("wrong </span>", "right </span>", "→", "loss "):
         assert words not in page.partition("<form")[0].partition("<main")[2], words
     assert audit.slices[0].name not in page, "a name made by machine would sway"
+    path = next(one.to_json() for one in audit.slices[0].explanations if one.kind == "path")
+    assert path["within"], "the tree was grown in a class, which is the label or the prediction of every row"
+    for words in (path["within"], "within ", "cat", "dog"):
+        assert words not in page.partition("<main")[2].partition("</main>")[0], words
     for choice in ("heat map", "spurious", "do not deploy", "In at most 15 words"):
         assert choice in page
 

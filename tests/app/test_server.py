@@ -23,7 +23,7 @@ from errata.inputs.media import ImageBytes
 from errata.people.entries import Decision, Drawing
 from errata.people.records import Records
 from errata.report import to_html
-from support.asking import PAGE, Ask, opened, sentence
+from support.asking import PAGE, Ask, opened, other_audit, sentence
 from support.small_audits import image_evaluation, quick_audit, text_evaluation, tile_audit
 
 LOOP = [[-1.2, -1.2], [0.1, -1.2], [0.3, 0.4], [-0.2, 0.9], [-1.2, 0.2]]
@@ -81,9 +81,9 @@ def test_a_loop_that_people_accepted_is_compared_and_on_the_overview(ask: Ask, r
     records.decide(Decision(slice=loop.slice, decision="accepted", name="Odd corner", person="Ada"), version=0)
     overview = ask("GET", "/", headers=PAGE).text
     assert "Drawn by hand and accepted" in overview
-    assert '<a href="/slice/drawn-1">Odd corner</a>' in overview
+    assert '<a href="/slice/drawn-1"><span class="id">drawn-1</span> Odd corner</a>' in overview
     page = ask("GET", "/compare", headers=PAGE).text
-    assert '<a href="/slice/drawn-1">Odd corner</a>' in page
+    assert '<a href="/slice/drawn-1">drawn-1 Odd corner</a>' in page
     assert f"{int((~audit.discover[:200]).sum())} rows: " in page
     assert "drawn-1 was drawn with the errors in sight" in page
     assert "Starts from 1 slice that people accepted: drawn-1" in page
@@ -141,11 +141,11 @@ def test_what_is_not_there_gets_a_sentence(ask: Ask, path: str, words: str) -> N
 def test_audits_that_cannot_be_compared_say_why(audit: Audit, tmp_path: Path) -> None:
     kept = audit.evaluation
     foreign = replace(audit, evaluation=replace(kept, ids=np.array([f"x{i}" for i in range(len(kept))])))
-    records, ask = opened(audit, tmp_path, others=(("foreign", foreign),))
+    records, ask = opened(audit, tmp_path, others=(other_audit("foreign", foreign),))
     with records:
         got = ask("GET", "/compare", headers=PAGE)
     assert got.status_code == 422
-    assert "the two audits do not share their rows" in got.text
+    assert "the two models share 0 rows by id" in got.text
 
 
 def test_a_renamed_slice_has_its_name_everywhere_and_no_machine(ask: Ask, records: Records) -> None:
@@ -160,13 +160,13 @@ def test_a_renamed_slice_has_its_name_everywhere_and_no_machine(ask: Ask, record
     assert ask("POST", "/api/decisions", json={"given": given, "seen": 0}).json()["title"] == "at night"
     page = ask("GET", "/slice/s1").text
     assert "<h1>at night</h1>" in page
-    assert "The name fits" not in page, "that was measured of the machine's name"
+    assert "The name covers" not in page, "that was measured of the machine's name"
     assert '<span class="made machine" hidden>' in page
     assert "Accepted by Ada." in page
     assert "see &lt;b&gt;it&lt;/b&gt;" in page
-    assert "1. at night</a></h3>" in ask("GET", "/").text
+    assert '<span class="id">s1</span> at night</a></h3>' in ask("GET", "/").text
     curated = ask("GET", "/curate").text
-    assert "s1 at night</a></td>" in curated
+    assert '<span class="id">s1</span> at night</a></td>' in curated
     assert "Accepted" in curated
     assert "at night" not in ask("GET", "/annotate").text, "a name may tell the label"
     assert "at night" not in ask("GET", "/annotate/s1").text
@@ -429,7 +429,7 @@ def test_a_loop_is_kept_as_a_slice_drawn_by_hand(ask: Ask, records: Records, aud
     assert set(records.drawn()[0].items) == set(audit.evaluation.row_ids[within].tolist())
     page = ask("GET", "/curate").text
     assert "mine &lt;i&gt;" in page
-    assert f'<td class="num" data-head="Rows">{within.sum()}</td><td data-head="Drawn by">Ada</td>' in page
+    assert f'<td class="num" data-head="Rows">{within.sum()}</td><td class="by" data-head="Drawn by">Ada</td>' in page
     assert '<td data-head="Decision">Undecided</td>' in page
     got = ask("POST", "/api/drawn", json={"loop": [[5, 5], [6, 5], [6, 6]], "name": "empty", "person": "Ada"})
     assert "needs at least one row" in sentence(got)
@@ -493,6 +493,9 @@ def test_the_log_says_who_did_what(ask: Ask) -> None:
     assert ask("POST", "/api/annotations", json=line).status_code == 200
     assert ask("GET", "/api/log?of=%3Cb%3EEve%3C/b%3E").json()[-1]["action"] == "answered"
     page = ask("GET", "/log").text
-    assert "&lt;b&gt;Eve&lt;/b&gt;</a></td><td>Answered</td><td>s1, row-1</td><td>class: 0</td>" in page
+    assert (
+        '&lt;b&gt;Eve&lt;/b&gt;</a></td><td>Answered</td><td class="long">s1, row-1</td><td class="long">class: 0</td>'
+        in page
+    )
     assert "<b>Eve</b>" not in page
     assert "Nobody did anything yet." in ask("GET", "/log?of=nobody").text

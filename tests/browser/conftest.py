@@ -16,6 +16,7 @@ from errata.app.server import create_app
 from errata.core import Audit
 from errata.people.records import Records
 from errata.report import to_html
+from support.asking import other_audit
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page is opened")
 
@@ -120,4 +121,4 @@ def report(audit: Audit, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def home(serve: Any, audit: Audit, better: Audit) -> tuple[str, Records]:
-    return serve(audit, others=(("better", better),))
+    return serve(audit, others=(other_audit("better", better),))

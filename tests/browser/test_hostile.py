@@ -18,6 +18,7 @@ from errata.people import questionnaire
 from errata.people.entries import Annotation
 from errata.people.records import Records
 from errata.report import to_html
+from support.asking import other_audit
 from support.small_audits import image_evaluation, quick_audit, text_evaluation
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page is opened")
@@ -132,7 +133,7 @@ def test_a_saved_page_of_hostile_data(kind: str, look: Any, request: pytest.Fixt
 
 
 def test_served_pages_of_hostile_pictures(look: Any, serve: Any, pictures: Audit) -> None:
-    address, records = serve(pictures, others=((HOSTILE[1], pictures), (HOSTILE[3], pictures)))
+    address, records = serve(pictures, others=(other_audit(HOSTILE[1], pictures), other_audit(HOSTILE[3], pictures)))
     said(address, records, pictures)
     for path in ("/", "/curate", "/annotate", "/hypothesis", f"/compare?with={quote(HOSTILE[1])}"):
         look(address + path)

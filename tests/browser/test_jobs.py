@@ -249,8 +249,8 @@ def test_ten_jobs_from_the_first_look_to_the_report_that_is_sent(how: str, open_
         hands = Hands(page, place)
         table = {"mouse": by_mouse, "keyboard": by_keyboard}[how](hands, address)
         page.wait_for_url("**change=fixed*")
-        expect(page.locator("h1")).to_contain_text("accepted slice")
-        expect(page.locator(".cmp h3").first).to_have_text("Rooms at night")
+        expect(page.locator(".lede")).to_contain_text("Starts from 1 slice that people accepted: s1.")
+        expect(page.locator(".cmp h3 a").first).to_have_text("s1 Rooms at night")
         assert page.locator("#changed .thumb").count() > 5
         expect(page.locator(".gate")).to_contain_text("Gate passes")
         page.goto(address + "/")

@@ -116,8 +116,9 @@ def test_answers_that_could_not_be_sent_are_a_file_that_can_be_imported(
     name_oneself(page, "Ada")
     expect(page.get_by_role("button", name="Download them")).to_be_hidden()
     page.route("**/api/annotations", lambda route: route.abort())
-    for key in ("1", "2", "0"):
+    for done, key in enumerate(("1", "2", "0"), start=1):
         page.keyboard.press(key)
+        expect(page.locator(".count")).to_contain_text(f"{done} of")
     expect(page.locator(".unsaved")).to_contain_text("3 answers are not saved.")
     with page.expect_download() as got:
         page.get_by_role("button", name="Download them").click()
@@ -129,6 +130,22 @@ def test_answers_that_could_not_be_sent_are_a_file_that_can_be_imported(
     expect(page.locator(".unsaved")).to_have_text("", timeout=10_000)
     expect(page.get_by_role("button", name="Download them")).to_be_hidden()
     assert len(records.log()) == 3, "imported and sent again, it is one answer"
+    page.watch.expected += ["api/annotations", "ERR_FAILED"]
+
+
+def test_an_answer_that_hangs_is_not_left_behind(open_page: Open, home: tuple[str, Records]) -> None:
+    """The server took the request and is silent: who leaves the page is asked, and the next failure counts both."""
+    page = open_page(home[0] + "/annotate/s1")
+    name_oneself(page, "Ada")
+    page.route("**/api/annotations", lambda route: None)
+    page.keyboard.press("1")
+    expect(page.locator(".saved")).to_have_text("Saving: cat …")
+    expect(page.locator(".unsaved")).to_have_text("")
+    assert page.evaluate("!dispatchEvent(new Event('beforeunload', {cancelable: true}))"), "leaving was not held up"
+    page.unroute("**/api/annotations")
+    page.route("**/api/annotations", lambda route: route.abort())
+    page.keyboard.press("2")
+    expect(page.locator(".unsaved")).to_contain_text("2 answers are not saved.")
     page.watch.expected += ["api/annotations", "ERR_FAILED"]
 
 

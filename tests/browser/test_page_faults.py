@@ -36,7 +36,10 @@ def many(audit: Audit) -> Audit:
     slices = []
     for j in range(7):
         low = 0.1 + 0.05 * j
-        measured = replace(first.confirm, interval=(low, low + 0.2), excess=(50.0 - j, 40.0 - j, 60.0 - j))
+        excess = (50.0 - j, 40.0 - j, 60.0 - j)
+        errors = first.confirm.errors - (3 * j) % 7
+        counts = {"errors": errors, "rate": errors / first.confirm.n}
+        measured = replace(first.confirm, interval=(low, low + 0.2), excess=excess, **counts)
         slices.append(replace(first, id=f"s{j + 1}", name=f"group {j + 1}", confirm=measured, verdict="confirmed"))
     return replace(audit, slices=tuple(slices))
 
@@ -58,20 +61,48 @@ def report(many: Audit, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def first_names(page: Any) -> list[str]:
-    return [text.split(". ")[1] for text in page.locator("#finds .find h3 a").all_inner_texts()]
+    return [text.partition(" ")[2] for text in page.locator("#finds .find h3 a").all_inner_texts()]
 
 
-def test_an_order_is_of_all_slices_and_is_there_after_back(open_page: Open, home: str) -> None:
-    page = open_page(home)
+@pytest.mark.parametrize("where", ["served", "saved"])
+def test_an_order_is_of_all_slices_and_in_the_address(open_page: Open, home: str, report: str, where: str) -> None:
+    """After Back, on a link that somebody sent, and without it where the link has none."""
+    start = {"served": home + "/", "saved": report}[where]
+    by_gap = {"served": "**/?order=gap", "saved": "**#overview?order=gap"}[where]
+    largest = [f"group {j}" for j in (7, 6, 5, 4, 3)]
+    page = open_page(start)
     page.keyboard.press("2")
-    assert first_names(page) == [f"group {j}" for j in (7, 6, 5, 4, 3)]
+    assert first_names(page) == largest
+    page.wait_for_url(by_gap)
     page.locator("#finds .find h3 a").first.click()
-    page.wait_for_url("**/slice/s7")
+    page.wait_for_url({"served": "**/slice/s7", "saved": "**#slice/s7"}[where])
     page.go_back()
-    page.wait_for_url(re.compile(r":\d+/$"))
-    lit = page.locator("input[name=order]:checked").get_attribute("value")
-    expected = (7, 6, 5, 4, 3) if lit == "gap" else (1, 2, 3, 4, 5)
-    assert first_names(page) == [f"group {j}" for j in expected]
+    page.wait_for_url(by_gap)
+    expect(page.locator("input[name=order][value=gap]")).to_be_checked()
+    assert first_names(page) == largest
+    sent = open_page(page.url)
+    expect(sent.locator("input[name=order][value=gap]")).to_be_checked()
+    expect(sent.locator("#ordered")).to_have_text("Ordered by largest gap: to the rest, the lower end of its interval.")
+    assert first_names(sent) == largest
+    sent.keyboard.press("1")
+    assert first_names(sent) == [f"group {j}" for j in (1, 2, 3, 4, 5)]
+    assert "order" not in sent.url
+    assert first_names(open_page(start)) == [f"group {j}" for j in (1, 2, 3, 4, 5)]
+
+
+def test_most_errors_comes_first_where_that_is_asked_for(open_page: Open, home: str) -> None:
+    page = open_page(home)
+    page.keyboard.press("6")
+    expect(page.get_by_role("radio", name="Most errors")).to_be_checked()
+    page.locator("#finds ~ details").first.evaluate("fold => { fold.open = true; }")
+    counts = [float(row.get_attribute("data-errors")) for row in page.locator("[data-ranked=confirmed] .find").all()]
+    assert counts == sorted(counts, reverse=True)
+    assert len(counts) == 7
+
+
+def test_an_order_in_the_address_needs_no_script(open_page: Open, home: str) -> None:
+    page = open_page(home + "/?order=gap", java_script_enabled=False)
+    assert first_names(page) == [f"group {j}" for j in (7, 6, 5, 4, 3)]
 
 
 def test_a_click_on_the_whisker_opens_the_slice(open_page: Open, home: str) -> None:
@@ -96,7 +127,7 @@ def test_nothing_is_saved_before_there_is_a_name(open_page: Open, home: str) -> 
     expect(page.locator(".saved")).to_contain_text("Saved: ")
     other = open_page(home + "/slice/s2", person="")
     other.keyboard.press("a")
-    expect(other.locator(".decide .what")).to_have_text("Not saved: it needs your name.")
+    expect(other.locator(".decide .what")).to_have_text("Not saved yet: it needs your name.")
 
 
 # Every answer of the server is late by a second.
@@ -180,7 +211,7 @@ def test_no_hypothesis_is_tested_without_a_name(open_page: Open, home: str) -> N
     page = open_page(home + "/slice/s2", person="")
     page.locator("[data-hypothesis] [name=text]").fill("light = night")
     page.keyboard.press("Enter")
-    expect(page.locator("[data-hypothesis] .said")).to_have_text("Not tested: it needs your name.")
+    expect(page.locator("[data-hypothesis] .said")).to_have_text("Not tested yet: it needs your name.")
     assert not any("/api/hypotheses" in address for address in page.watch.asked)
 
 
@@ -266,6 +297,7 @@ def test_a_phone_scrolls_past_the_map_and_can_rename(open_page: Open, home: str)
     page = open_page(home + "/slice/s1", **PHONE)
     canvas = page.locator("canvas")
     assert canvas.evaluate("(e) => getComputedStyle(e).touchAction") == "pan-y"
+    page.get_by_role("button", name="More").tap()
     for name in ("Rename", "Merge", "Note"):
         expect(page.get_by_role("button", name=name)).to_be_visible()
     page.locator(".map").scroll_into_view_if_needed()

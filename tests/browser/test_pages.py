@@ -63,7 +63,7 @@ def compared(audit: Audit, better: Audit, tmp_path_factory: pytest.TempPathFacto
 
 
 def names(page: Any) -> list[str]:
-    return [text.partition(".")[0] for text in page.locator("#finds .find h3 a").all_inner_texts()]
+    return [text.partition(" ")[0] for text in page.locator("#finds .find h3 a").all_inner_texts()]
 
 
 @pytest.mark.parametrize("where", ["served", "saved"])
@@ -73,7 +73,7 @@ def test_the_list_is_ordered_and_walked_by_keys(
     page = open_page(home[0] if where == "served" else report)
     rows = page.locator("#finds .find")
     first = names(page)
-    for key, value in (("2", "gap"), ("3", "size"), ("4", "rate"), ("5", "named")):
+    for key, value in (("2", "gap"), ("3", "size"), ("4", "rate"), ("5", "named"), ("6", "errors")):
         page.keyboard.press(key)
         numbers = [float(row.get_attribute(f"data-{value}")) for row in rows.all()]
         assert numbers == sorted(numbers, reverse=True), value
@@ -81,9 +81,9 @@ def test_the_list_is_ordered_and_walked_by_keys(
     page.keyboard.press("1")
     assert names(page) == first
     page.keyboard.press("j")
-    expect(page.locator(":focus")).to_have_text(re.compile("^1\\."))
+    expect(page.locator(":focus")).to_have_text(re.compile("^s1 "))
     page.keyboard.press("j")
-    expect(page.locator(":focus")).to_have_text(re.compile("^2\\."))
+    expect(page.locator(":focus")).to_have_text(re.compile("^s2 "))
     page.keyboard.press("k")
     page.keyboard.press("Enter")
     page.wait_for_url("**/slice/s1" if where == "served" else "**#slice/s1")
@@ -316,6 +316,7 @@ def test_two_audits_are_compared(open_page: Open, home: tuple[str, Records]) -> 
     page = open_page(home[0] + "/compare")
     expect(page.locator("h1")).to_have_text(re.compile("better"))
     page.keyboard.press("j")
+    expect(page.locator(".cmp h3 a").first).to_be_focused()
     page.keyboard.press("Enter")
     page.wait_for_url("**/slice/*")
 
@@ -413,8 +414,8 @@ def test_an_unknown_theme_in_a_link_is_no_theme(open_page: Open, home: tuple[str
 
 
 def test_links_into_a_saved_page(open_page: Open, report: str) -> None:
-    page = open_page(report + "#s1-words")
-    expect(page.locator("#s1-words")).to_be_in_viewport()
+    page = open_page(report + "#slice/s1/words")
+    expect(page.locator("[id='slice/s1/words']")).to_be_in_viewport()
     expect(page.locator("#overview")).to_be_hidden()
     page.goto(report + "#slice/s2")
     page.reload()
@@ -499,14 +500,14 @@ def test_nothing_in_the_way_on_the_log_in_a_comparison_and_without_a_name(
     wrong += in_the_way(page, width)
     page.goto(address + "/slice/s1")
     page.keyboard.press("a")
-    alert = page.get_by_role("alert").filter(has_text="Write your name first")
+    alert = page.get_by_role("alert").filter(has_text="Write your name and press Enter")
     expect(alert).to_be_visible()
     box = alert.bounding_box()
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= width
     assert page.evaluate(CONTRAST, "#name-first") > 4.5  # axe cannot tell: it lies above other words
     expect(page.get_by_role("textbox", name="Your name", exact=True)).to_have_accessible_description(
-        "Write your name first: what you save is saved under it."
+        "Write your name and press Enter: then it is saved."
     )
     assert wrong + in_the_way(page, width) == []
 
@@ -547,4 +548,4 @@ def test_a_saved_page_of_ten_thousand_pictures_is_small(tmp_path: Path, open_pag
     assert path.stat().st_size < 10e6
     page = open_page(path.as_uri())
     page.keyboard.press("3")
-    expect(page.locator("#ordered")).to_have_text("Ordered by most rows.")
+    expect(page.locator("#ordered")).to_have_text("Ordered by most rows: held-out rows.")

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from errata import workflow
 from errata.app.server import create_app
-from errata.core import Audit
+from errata.core import Audit, Evaluation
 from errata.people.records import Records
 from errata.report import to_html
 from support.servers import ServerThread
@@ -42,7 +44,7 @@ def report(audit: Audit, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def listed(page: Any) -> int:
     said = page.locator(".rows-said")
-    expect(said).to_contain_text(re.compile(r"rows? listed|No row"))
+    expect(said).to_contain_text(re.compile(r"rows? (listed|match)|No row"))
     found = re.match(r"([\d,]+) rows? listed", said.inner_text())
     return int(found[1].replace(",", "")) if found else 0
 
@@ -185,24 +187,32 @@ def test_a_saved_page_lists_what_it_holds_and_says_so(open_page: Open, report: s
     page.get_by_role("link", name=re.compile("See all .* members")).locator("visible=true").click()
     page.wait_for_url("**#rows?slice=s1")
     held = ~audit.discover
-    expect(page.locator("#rows .lede")).to_contain_text(f"holds the columns of {int(held.sum())} held-out rows")
-    pictured = listed(page)
+    expect(page.locator("#rows .lede")).to_contain_text(f"holds the columns of all {int(held.sum())} held-out rows")
+    said = page.locator(".rows-said")
+    measured = audit.slices[0].confirm
+    assert measured is not None
+    rate = f"{measured.errors} of {measured.n}: {100 * measured.rate:.1f}%"
+    expect(said).to_contain_text(f"{measured.n} held-out rows match. Wrong: {rate}; of the {measured.rest_n} others, ")
+    pictured = int(re.search(r"Listed: the (\d+) whose image this page holds", said.inner_text())[1])
+    expect(said).to_contain_text("not at random, so no rate of them is given")
+    expect(page.locator("#rows .pager .q")).to_have_text(re.compile(f"of {pictured}$"))
+    expect(page.locator("[name=slice] option[value=s1]")).to_have_text(re.compile(rf"\({measured.n}\)$"))
     page.get_by_text("More filters").locator("visible=true").click()
     page.get_by_label("only rows whose image this page holds").uncheck()
-    members = int((audit.slices[0].members & held).sum())
-    expect(page.locator(".rows-said")).to_contain_text(f"{members} rows listed")
-    assert 0 < pictured < members
+    expect(page.locator("#rows .pager .q")).to_have_text(re.compile(f"of {measured.n}$"))
+    expect(said).to_contain_text(f"Wrong: {rate}")
+    expect(said).not_to_contain_text("Listed")
+    assert 0 < pictured < measured.n
     wrong = audit.evaluation.errors
     assert wrong is not None
     page.locator("[name=outcome]").select_option("wrong")
-    wrong_members = int((audit.slices[0].members & held & wrong).sum())
-    expect(page.locator(".rows-said")).to_contain_text(f"{wrong_members} rows listed")
+    expect(said).to_contain_text(f"{measured.errors} held-out rows match")
     page.locator("[name=slice]").select_option("")
     page.locator("[name=where]").fill("light = night and size < 4")
     page.keyboard.press("Enter")
     rows = audit.evaluation.metadata
     expected = int((held & wrong & (np.asarray(rows["light"]) == "night") & (np.asarray(rows["size"]) < 4)).sum())
-    expect(page.locator(".rows-said")).to_contain_text(f"{expected} row")
+    expect(said).to_contain_text(f"{expected} held-out row")
     page.locator(".cards button").first.click()
     expect(page.get_by_role("dialog")).to_contain_text("Near rows take the data")
     page.keyboard.press("Escape")
@@ -221,3 +231,27 @@ def test_nothing_in_the_way_of_anybody(open_page: Open, home: tuple[str, Records
         page.locator(".cards button").first.click()
         expect(page.get_by_role("dialog")).to_be_visible()
         assert axe.Axe().run(page).response["violations"] == []
+
+
+def test_rows_of_a_saved_regression_are_listed(open_page: Open, tmp_path: Path) -> None:
+    """They were behind a link that led to no row."""
+    rng = np.random.default_rng(0)
+    strength = rng.uniform(8, 14, 600)
+    predictions = rng.normal(0, np.where(strength > 12.5, 3.0, 0.6))
+    rows = Evaluation(
+        labels=np.zeros(600), predictions=predictions, task="regression", metadata={"strength": strength.round(2)}
+    )
+    regression = workflow.audit(rows, methods=["rules"])
+    path = tmp_path / "report.html"
+    path.write_text(to_html(regression), encoding="utf-8")
+    page = open_page(path.as_uri() + "#slice/s1")
+    page.keyboard.press("v")
+    page.wait_for_url("**#rows?slice=s1")
+    n = regression.slices[0].confirm.n
+    expect(page.locator(".rows-said")).to_have_text(f"{n} held-out rows match.")
+    expect(page.locator("#rows .pager .q")).to_have_text(re.compile(f"of {n}$"))
+    assert page.locator("#rows .cards li").count() == min(n, 60)
+    expect(page.locator("#rows .cards li").first).to_contain_text("strength")
+    assert not page.locator("#rows .cards li").get_by_text(re.compile(r"predicted -?\d+\.\d{7,}")).count()
+    page.locator("#rows .cards button").first.click()
+    expect(page.get_by_role("dialog")).not_to_contain_text("right")

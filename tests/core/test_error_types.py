@@ -57,7 +57,7 @@ def test_the_most_errors_come_first_with_their_mistakes_on_held_out_rows():
         assert mistake.prediction == (mistake.label + 1) % 3
     mode = first.mistakes[0]
     assert mode.share < 0.5
-    assert first.name == f"no short description (most often {'abc'[mode.label]} → {'abc'[mode.prediction]})"
+    assert first.name == f"no short description: most often {'abc'[mode.label]} → {'abc'[mode.prediction]}"
     assert not first.is_one_mistake
 
 

@@ -84,8 +84,8 @@ def test_an_outside_page_is_in_the_saved_report(audit: Audit) -> None:
 def test_an_outside_part_stands_on_the_page_of_its_slice(audit: Audit) -> None:
     html = to_html(audit)
     assert html.count("<p>The sky is grey.</p>") == 1  # the second slice has no such explanation
-    assert html.index("s1-words") < html.index("The sky is grey.") < html.index('id="slice/s2"')
-    assert '<a href="#s1-weather">Weather report</a>' in html
+    assert html.index("slice/s1/words") < html.index("The sky is grey.") < html.index('id="slice/s2"')
+    assert '<a href="#slice/s1/weather">Weather report</a>' in html
     assert "s2-weather" not in html
 
 
@@ -112,7 +112,7 @@ def test_without_the_package_there_is_neither(audit: Audit, tmp_path: Path) -> N
 
 def test_an_explanation_without_a_part_shows_its_fields(audit: Audit, make_audit: Callable[..., Audit]) -> None:
     html = to_html(audit)
-    assert '<a href="#s1-more">More explanations</a>' in html
+    assert '<a href="#slice/s1/more">More explanations</a>' in html
     assert "<h3>weather</h3>" in html
     assert "<tr><td>sky</td><td>grey</td></tr>" in html
     whole = to_html(make_audit(explanations=(UnknownExplanation("tides", {"high": [1, 2]}),)))

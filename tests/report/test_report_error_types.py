@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
@@ -12,7 +13,8 @@ import pytest
 from rich.console import Console
 
 from errata.core import Audit, ErrorType, Evaluation, Slice
-from errata.core.audit import Mistake
+from errata.core.audit import UNCONFIRMABLE, Mistake
+from errata.core.judged import Decided, Judged
 from errata.report import to_html
 from errata.report.terminal import to_terminal
 
@@ -54,17 +56,45 @@ def test_the_overview_has_what_it_is_and_who_is_at_risk(build):
     html = to_html(build(error_type()))
     overview = words(html.partition('id="h-error-types"')[2].partition("</section>")[0])
     assert "They are wrong by construction: no rate is claimed." in overview
-    assert "e1. cat → dog defined by its errors Found by infembed, george." in overview
+    assert "e1 cat → dog defined by its errors Found by infembed, george." in overview
     assert "3 errors among 4 held-out rows: “cat” predicted “dog” 3 times." in overview
-    assert "Who is at risk: small triangles . Confirmed. 98 of 214 held-out rows are wrong: 45.8%" in overview
+    assert "Who is at risk: s1 small triangles . Confirmed. 98 of 214 held-out rows are wrong: 45.8%" in overview
     assert 'href="#slice/s1"' in html.partition('id="h-error-types"')[2].partition("</section>")[0]
     assert "row 3" in overview  # a central error
+
+
+def test_numbers_that_people_changed_are_no_verdict(build, confirmed):
+    """Rows were put out of the slice that says who is at risk: what was confirmed stands beside what is left."""
+    audit = build(error_type())
+    found = audit.slices[0]
+    left = replace(
+        found, confirm=confirmed(n=200, errors=110, rate=0.55), judged=Judged(Decided("accepted"), found, put_out=14)
+    )
+    html = to_html(replace(audit, slices=(left,)))
+    section = html.partition('id="h-error-types"')[2].partition("</section>")[0]
+    assert "changed by people" in section
+    assert (
+        "Confirmed as found. As people left it: 110 of 200 held-out rows wrong (55.0%), against 7.6% of the rest. "
+        "As found, and confirmed: 98 of 214 held-out rows wrong (45.8%), against 7.6% of the rest."
+    ) in words(section)
+    assert "Confirmed. " not in words(section)
+    console = Console(file=StringIO(), width=400)
+    console.print(to_terminal(replace(audit, slices=(left,))))
+    assert ": confirmed as found" in console.file.getvalue()
+    assert "As people left it: 110 of 200 held-out rows wrong" in console.file.getvalue()
+
+
+def test_a_number_by_construction_is_not_shown_where_people_moved_rows(build, confirmed):
+    found = replace(build(error_type()).slices[0], verdict="not confirmed", reason=UNCONFIRMABLE)
+    left = replace(found, confirm=confirmed(n=50, errors=50, rate=1.0), judged=Judged(Decided(), found, put_out=2))
+    text = words(to_html(replace(build(error_type()), slices=(left,))))
+    assert "50 of 50" not in text
 
 
 def test_the_page_of_the_slice_has_the_other_face(build):
     html = to_html(build(error_type(), error_type(2, slice=None, name="dog → cat")))
     section = words(html.partition('id="h-s1-error-types"')[2].partition("</section>")[0])
-    assert "e1. cat → dog" in section
+    assert "e1 cat → dog" in section
     assert "dog → cat" not in section  # nothing tells it before the outcome
     assert "Who is at risk" not in section  # the page itself says so
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -70,7 +71,7 @@ def test_a_page_says_what_was_found(make_slice, make_audit, confirmed, exemplars
         "The model is wrong on 4 of 50 held-out rows: 8.0% (95% interval 3.0 to 19.0).",
         "3 of those errors lie in one confirmed slice that covers 20% of the rows.",
         "Found on 50 rows, measured on 50 others. Intervals are 90%, simultaneous",
-        "1. small triangles made by machine",
+        "s1 small triangles made by machine",
         "Worse than the rest, not explained by its class or by low confidence.",
         "45.8% vs 7.6%",
         "82 excess errors (68 to 96)",
@@ -167,6 +168,18 @@ def test_a_number_by_construction_is_not_shown(make_slice, make_audit):
     assert "45.8%" not in text
 
 
+def test_an_approximation_that_says_nothing_is_not_said_to_read_the_outcome(audit):
+    """It stood beside "measured on an approximation that does not read the outcome", and its rate further down."""
+    found = replace(audit.slices[0], verdict="not confirmed", reason="unconfirmable", fidelity=0.16)
+    text = words(to_html(replace(audit, slices=(found,))))
+    assert "so a high error is by construction" not in text
+    assert "What was measured in its place does not, holds mostly other rows, and was not confirmed" in text
+    assert "16.0% of its rows are the method’s own" in text
+    assert "No number is shown." in text
+    assert "wrong here" not in text
+    assert "Predicted positive" not in text
+
+
 def test_more_than_five_slices_are_folded_with_their_count(make_slice, make_audit):
     html = to_html(make_audit(*(make_slice(id=f"s{j}") for j in range(7))))
     assert "7 confirmed slices, 5 shown. Show 2 more" in words(html)
@@ -250,11 +263,11 @@ def test_size_against_loss_is_drawn_and_tabled(make_slice, make_audit):
         "slices": [{**point, "n": 10, "share": 0.05, "mean_loss": 2.0}],
         "clusters": [{"cluster": 3, "n": 20, "share": 0.1, "mean_loss": 1.0}],
     }  # fmt: skip
-    plot = marks.size_plot(Sizes.from_json(data), {"s1": 1})
+    plot = marks.size_plot(Sizes.from_json(data))
     assert (plot["slices"][0]["x"], plot["slices"][0]["y"]) == pytest.approx((50.0, 0.0))
     assert plot["clusters"][0]["y"] == pytest.approx(50.0)
     text = words(to_html(make_audit(make_slice(), explanations=(Sizes.from_json(data),))))
-    assert "1. small triangles 10 5.0% 2" in text
+    assert "s1 small triangles 10 5.0% 2" in text
     assert "cluster 3 20 10.0% 1" in text
 
 

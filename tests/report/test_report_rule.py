@@ -90,12 +90,12 @@ def test_a_weak_name_and_a_missing_one_are_told_wherever_they_stand(make_audit: 
     weak = Name("discover", "confirm", "small triangles", "metadata", match, weak=True)
     none = Name("discover", "confirm", "x", None, contrast=Contrast("site a", (80, 100), (41, 100)))
     for name, words in (
-        (weak, "Weak name: it fits 44 of 100 members; 44 of 80 rows it fits are members."),
+        (weak, "Weak name: covers 44.0% (44 of 100 members), precise 55.0% (44 of 80 rows it fits)."),
         (none, "Members are more often site a: 80.0% against 41.0%."),
     ):
         audit = build(make_audit, make_slice, name)
         text = page_words(audit)
-        overview, _, page = text.partition("Slice 1 of 1")
+        overview, _, page = text.partition("Slice s1, 1 of 1")
         assert words in overview
         assert page.count(words) == 1
         out = io.StringIO()

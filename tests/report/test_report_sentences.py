@@ -11,7 +11,7 @@ from errata.core import Evaluation, Overall, SearchMeasure
 from errata.explain.contrast import Contrast
 from errata.explain.names import Name, Predicts
 from errata.explain.view import Match, Outcome
-from errata.report import sentences
+from errata.report import name_sentences, sentences
 
 ERROR, LOSS = "error", "loss above 2.31"
 
@@ -125,11 +125,13 @@ def test_overall():
     assert sentences.overall(total) == (
         "The model is wrong on 463 of 5,000 held-out rows: 9.3% (95% interval 8.5 to 10.1)."
     )
-    by_loss = Overall(10000, None, 0.4123, 5000, 463, 0.0926, (0.085, 0.101), LOSS)
+    by_loss = Overall(10000, None, 0.4123, 5000, 463, 0.0926, (0.085, 0.101), LOSS, confirm_loss=0.4321)
     assert sentences.overall(by_loss) == (
         "463 of 5,000 held-out rows have a loss above 2.31: 9.3% (95% interval 8.5 to 10.1). "
-        "The mean loss of all rows is 0.412."
+        "The mean loss of all held-out rows is 0.432."
     )
+    older = replace(by_loss, confirm_loss=None)
+    assert "mean" not in sentences.overall(older), "that of all rows is another number than those beside it"
 
 
 def test_where_the_errors_lie():
@@ -166,22 +168,31 @@ def test_the_level_of_intervals():
 def test_a_name_carries_its_score():
     outcome = Outcome(236, 100, 100 / 236, None)
     good = Name("discover", "confirm", "cat", "labels", Match((201, 214), (201, 236), outcome))
-    assert sentences.name_score(good) == "The name fits 201 of 214 members; 201 of 236 rows it fits are members."
-    assert sentences.name_doubts(good) == ""
+    score = "covers 93.9% (201 of 214 members), precise 85.2% (201 of 236 rows it fits)."
+    assert name_sentences.name_score(good) == name_sentences.name_fit(good) == f"The name {score}"
     weak = replace(good, weak=True)
-    doubts = "Weak name: it fits 201 of 214 members; 201 of 236 rows it fits are members."
-    assert (sentences.name_score(weak), sentences.name_doubts(weak)) == (doubts, doubts)
+    assert name_sentences.name_score(weak) == name_sentences.name_fit(weak) == f"Weak name: {score}"
+    broad = replace(weak, match=Match((201, 214), (201, 600), outcome))
+    assert name_sentences.name_fit(broad) == (
+        "Weak name, most of what it fits lies elsewhere: "
+        "covers 93.9% (201 of 214 members), precise 33.5% (201 of 600 rows it fits)."
+    )
+    few = replace(good, match=Match((5, 11), (5, 9), outcome))
+    assert name_sentences.name_fit(few) == "The name covers 5 of 11 members, precise 5 of 9 rows it fits."
+    assert name_sentences.name_fit(replace(good, own=True)) == ""
     telling = replace(good, predicts=Predicts((178, 355), 0.4904, 0.0781, 2266))
-    assert sentences.name_score(telling).endswith(
+    assert name_sentences.name_score(telling).endswith(
         "All held-out rows that it fits: 178 of 355 errors, 49.0% wrong against 7.8% of the others."
     )
-    assert sentences.name_score(replace(good, own=True)) == "Named by its own rule."
+    assert name_sentences.name_score(replace(good, own=True)) == "Named by its own rule."
 
 
 def test_where_nothing_describes_a_slice_the_contrast_stands_in_its_place():
-    none = Name("discover", "confirm", "no short description (more often site a)", None)
+    none = Name("discover", "confirm", "no short description: more often site a", None)
     none = replace(none, contrast=Contrast("site a", (160, 200), (82, 200)))
     contrast = "Members are more often site a: 80.0% against 41.0%."
-    assert sentences.name_doubts(none) == contrast
-    assert sentences.name_score(none) == f"No class, rule over columns, word or text describes these rows. {contrast}"
-    assert sentences.name_doubts(replace(none, contrast=None)) == ""
+    assert name_sentences.name_fit(none) == contrast
+    assert (
+        name_sentences.name_score(none) == f"No class, rule over columns, word or text describes these rows. {contrast}"
+    )
+    assert name_sentences.name_fit(replace(none, contrast=None)) == ""

@@ -75,7 +75,7 @@ def test_every_node_is_a_line_with_its_held_out_numbers(audit: Audit) -> None:
 
 
 def test_what_was_searched_is_never_drawn_and_stands_behind_details(audit: Audit) -> None:
-    html = to_html(audit).partition('id="s1-tree"')[2].partition("</section>")[0]
+    html = to_html(audit).partition('id="slice/s1/tree"')[2].partition("</section>")[0]
     before, _, details = html.partition("<summary>Details: search rows")
     assert "Held-out rows. Error: share" in before
     assert "earch rows" not in before
@@ -128,7 +128,7 @@ def test_a_node_without_rows_is_not_measured(audit: Audit) -> None:
 def test_a_tree_saved_without_held_out_rows_says_so(audit: Audit) -> None:
     nodes = [{**node, "confirm": None} for node in told(audit).to_json()["tree"]["nodes"]]
     old = replace(changed(audit, tree={"nodes": nodes}), explanations=())
-    html = to_html(old).partition('id="s1-tree"')[2].partition("</section>")[0]
+    html = to_html(old).partition('id="slice/s1/tree"')[2].partition("</section>")[0]
     before, _, details = html.partition("<summary>Details: search rows")
     assert "Held-out rows of its nodes were not recorded: this audit was made before version 0.6." in before
     assert before.count("<b>") < 6, "the path, and the number of the slice alone"

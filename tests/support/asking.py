@@ -10,9 +10,11 @@ from typing import Any
 
 import httpx
 
+from errata.app.served_audit import OtherAudit
 from errata.app.server import create_app
 from errata.core import Audit
 from errata.people.records import Records
+from errata.workflow import ComparisonWith
 
 Ask = Callable[..., httpx.Response]
 PAGE = {"accept": "text/html"}
@@ -32,6 +34,11 @@ def ask(app: Any, method: str, path: str, base: str = "http://127.0.0.1:8421", *
 def opened(audit: Audit, folder: Path, **more: Any) -> tuple[Records, Ask]:
     records = Records(folder, fingerprint="f", slices={found.id: found.name for found in audit.slices})
     return records, partial(ask, create_app(audit, records, **more))
+
+
+def other_audit(name: str, audit: Audit) -> OtherAudit:
+    """An audit to compare with, as `errata serve --with` makes it."""
+    return OtherAudit(name, audit, ComparisonWith(audit))
 
 
 def sentence(got: httpx.Response) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from fastapi import HTTPException
 
-from ..core import Array, Audit, Slice
+from ..core import Array, Audit, Comparison, Slice
 from ..core.judgement import Judgement, as_left, rows_as_found
 from ..hypothesis.testing import Search
 from ..people.curation import DrawnSlice
@@ -26,6 +26,18 @@ if TYPE_CHECKING:
 
 
 Keep = Callable[[str, int], Slice]
+
+
+@dataclass(frozen=True, eq=False)
+class OtherAudit:
+    """An audit of another model on the same rows.
+
+    name: what it is called. compare: the served audit as people left it -> what `errata compare` says of both.
+    """
+
+    name: str
+    audit: Audit
+    compare: Callable[[Audit], Comparison]
 
 
 class AuditAsLeft:
@@ -50,8 +62,8 @@ class AuditAsLeft:
 class ServedAudit:
     """An audit and what people said of it.
 
-    search: similarities of words to all rows, where there is an encoder. others: audits of other models, by name, that
-    this one may be compared with. questionnaire: about what slices look like, where there is one. keep: a hypothesis
+    search: similarities of words to all rows, where there is an encoder. others: audits of other models, to
+    compare with. questionnaire: about what slices look like, where there is one. keep: a hypothesis
     and how many there were -> the new slice of the saved audit, where it may be changed.
     """
 
@@ -59,7 +71,7 @@ class ServedAudit:
     records: Records
     rows: AuditRows
     search: Search | None = None
-    others: tuple[tuple[str, Audit], ...] = ()
+    others: tuple[OtherAudit, ...] = ()
     questionnaire: Questionnaire | None = None
     keep: Keep | None = None
 
@@ -144,7 +156,11 @@ class RecordsBackend:
 
     def other_audits(self) -> Mapping[str, Audit]:
         """Audits by name that this one may be compared with."""
-        return dict(self._served.others)
+        return {other.name: other.audit for other in self._served.others}
+
+    def compare(self, audit: Audit, other: str) -> Comparison:
+        """The audit as people left it, beside another one by its name."""
+        return next(one for one in self._served.others if one.name == other).compare(audit)
 
     def questionnaire(self) -> Mapping[str, Any] | None:
         """Limits and choices of the questionnaire; None where there is none."""

@@ -29,7 +29,7 @@ from .base_app import new_app
 from .guard import Guard, sign_out_address
 from .hypothesis_routes import HypothesisTester
 from .questionnaire_routes import Questionnaire
-from .served_audit import Keep, RecordsBackend, ServedAudit, parse_entry
+from .served_audit import Keep, OtherAudit, RecordsBackend, ServedAudit, parse_entry
 
 Loop = Annotated[list[tuple[float, float]], Body(embed=True, min_length=3, max_length=5000)]
 DAY = "private, max-age=86400, immutable"  # of an address that names its audit
@@ -41,14 +41,14 @@ def create_app(
     *,
     access: Access | None = None,
     search: Search | None = None,
-    others: tuple[tuple[str, Audit], ...] = (),
+    others: tuple[OtherAudit, ...] = (),
     questionnaire: Questionnaire | None = None,
     keep: Keep | None = None,
 ) -> Guard:
     """An ASGI app of one audit.
 
     records: where people's answers are saved. access: who may ask. Default: everybody on this machine. search:
-    similarities of words to all rows. others: audits by name to compare with. questionnaire: about what slices look
+    similarities of words to all rows. others: audits to compare with. questionnaire: about what slices look
     like. keep: makes a hypothesis a slice of the saved audit.
     """
     served = ServedAudit(audit, records, AuditRows(audit), search, others, questionnaire, keep)

@@ -28,7 +28,8 @@ from .access import TOKEN_VARIABLE, PublicAddress, Secret, check_certificate, ch
 from .common import Database, Dir
 
 if TYPE_CHECKING:
-    from ..core import Audit, Slice
+    from ..app.served_audit import OtherAudit
+    from ..core import Audit, Progress, Slice
 
 BOTH_LOCAL = ("127.0.0.1", "::1")
 NO_SUCH_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
@@ -140,7 +141,7 @@ class AuditSite:
         current = ReplaceableApp(folder / "audit.json", lambda: reload())
         with progress_bar() as progress:
             audit = workflow.add_map(workflow.load(folder), progress=progress)
-        compared = tuple((_short_name(other, others), workflow.load(other)) for other in others)
+            compared = tuple(_other_audit(audit, other, _short_name(other, others), progress) for other in others)
         with records_of_audit(audit, folder, database) as records:
 
             def show(audit: Audit) -> Any:
@@ -161,6 +162,20 @@ class AuditSite:
 
             current.app = show(audit)
             yield current
+
+
+def _other_audit(audit: Audit, folder: Path, name: str, progress: Progress) -> OtherAudit:
+    """An audit to compare with. It is searched for what got worse before anybody waits for a page."""
+    from .. import workflow
+    from ..app.served_audit import OtherAudit
+
+    other = workflow.load(folder)
+    comparison = workflow.ComparisonWith(other)
+    try:
+        comparison(audit, progress)
+    except InputError as error:
+        raise InputError(f"`{folder}` cannot be compared with: {error}") from error
+    return OtherAudit(name, other, comparison)
 
 
 def _with_map_of(drawn: Audit, audit: Audit) -> Audit:

@@ -146,7 +146,7 @@ def _name(evaluation: Evaluation, mistakes: Sequence[Mistake], method: str) -> s
         return f"errors of {method}"
     pair = f"{evaluation.class_name(mistakes[0].label)} → {evaluation.class_name(mistakes[0].prediction)}"
     if mistakes[0].share < MOSTLY:
-        return f"no short description (most often {pair})"
+        return f"no short description: most often {pair}"
     return pair
 
 

@@ -204,17 +204,18 @@ def _measured(audit: Audit, slice_: Slice) -> Slice:
 
 
 def _measure(split: SplitTask, slice_: Slice, tested: int) -> HeldOutMeasure | None:
-    scope = {} if _leaves_scope(slice_) else slice_.rule.get("scope")
+    scope = {} if leaves_scope(slice_) else slice_.rule.get("scope")
     candidate = replace(candidate_of(slice_), rule={**slice_.rule, "scope": scope}, fidelity=None)
     if not can_test(split, candidate):
         return None
     return confirm_all([(split, candidate)], tested=tested)[0].held_out
 
 
-def _leaves_scope(slice_: Slice) -> bool:
+def leaves_scope(slice_: Slice) -> bool:
     """Whether it holds rows that the scope of its rule does not: those are compared with all others."""
     judged = slice_.judged
-    assert judged is not None
+    if judged is None:
+        return False
     scope = slice_.rule.get("scope")
     return bool(judged.put_in) or any(other.rule.get("scope") != scope for other in judged.merged)
 

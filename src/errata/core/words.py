@@ -7,6 +7,10 @@ import re
 WORD = r"[^\W_]+(?:['’][^\W_]+)*"  # letters and digits of any script; "don't" is one word
 FEWEST_FOR_PERCENT = 20  # rows; of fewer, a percentage pretends to know more than it does
 READS_OUTCOME = "The method reads the outcome of a row, so a high error is by construction."
+SAYS_NOTHING = (
+    "The method reads the outcome of a row. What was measured in its place does not, holds mostly other rows, and was "
+    "not confirmed: it says nothing of the rows that the method found."
+)
 ERROR = "error"  # `Overall.outcome` where an outcome is an error
 
 

@@ -279,6 +279,14 @@ def measure_by_oracle(job: Job, oracle: Oracle, test_set: TestSet, model: nn.Mod
     }
 
 
+def predict_samples(job: Job, model: nn.Module, samples: Array) -> list[list[int]]:
+    """What the corrected model says of the labelled samples ((r, s, h, w, c)), which it was not trained on."""
+    images = samples.reshape(-1, *samples.shape[2:])
+    predictions = predict_classes(Classifier(model, job.classifier.prepare), images, device=job.device)
+    rows: list[list[int]] = predictions.reshape(samples.shape[:2]).tolist()
+    return rows
+
+
 def measure_novelty(
     job: Job,
     samples: tuple[Array, Array],

@@ -130,6 +130,8 @@ def overview(run: RunView, address: Address) -> Context:
         "stage": run.stage,
         "map": code_map(run),
         "change": run.comparison is not None,
+        "compared": run.after is not None,
+        "marked": any(region.label is not None for region in run.judged),
     }
 
 
@@ -218,21 +220,30 @@ def _name(run: RunView, id: str) -> str:
 
 
 def samples(run: RunView, region: Judged, address: Address) -> list[Context]:
-    """A region's samples; one is wrong where the classifier predicts another class than the region's label."""
+    """A region's samples, before and after a correction; wrong where a model predicts another class than the label."""
     entries = []
-    for i, predicted in enumerate(run.predictions[run.index(region.id)]):
-        mark = ""
-        if region.label is not None:
-            mark = "right" if predicted == region.label else "wrong"
+    j = run.index(region.id)
+    for i, predicted in enumerate(run.predictions[j]):
+        after = None
+        if run.after is not None:
+            after = _outcome(run, region, int(run.after[j, i]))
         entries.append(
             {
                 "id": f"{region.id} {i + 1}",
                 "picture": address(region.id, i),
-                "prediction": run.class_names[predicted],
-                "mark": mark,
+                **_outcome(run, region, int(predicted)),
+                "after": after,
             }
         )
     return entries
+
+
+def _outcome(run: RunView, region: Judged, predicted: int) -> dict[str, str]:
+    """What a model says of a sample, and whether that is the region's label, where it has one."""
+    mark = ""
+    if region.label is not None:
+        mark = "right" if predicted == region.label else "wrong"
+    return {"prediction": run.class_names[predicted], "mark": mark}
 
 
 def region_page(run: RunView, id: str) -> Context:

@@ -165,7 +165,13 @@ def _correct(
                     job, result.vae, result.mistakes, oracle, validation, test_set, result.samples[1].size
                 )
                 baseline = None if single is None else single.to_json()
-        content = {"asked": request, "comparison": comparison.to_json(), "baseline": baseline, "facts": facts}
+        content = {
+            "asked": request,
+            "comparison": comparison.to_json(),
+            "baseline": baseline,
+            "facts": facts,
+            "after": correction.predict_samples(job, sweep.model, result.samples[0]),
+        }
         correction.save_correction(job, sweep.model, nearest, content)
     return _corrected(job, result, len(chosen))
 

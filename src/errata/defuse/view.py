@@ -37,6 +37,7 @@ class RunView:
     baseline: Comparison | None = None
     correction: Mapping[str, Any] | None = None  # labels that it is by, novelty, and what the oracle says
     near: Array | None = None  # (m, h, w, c) the nearest known mistake of each sample of corrected regions
+    after: Array | None = None  # (r, s) what the corrected model says; None where it was not recorded
     map: Mapping[str, Array] | None = None  # positions in [-1, 1] of images (pictures), mistakes and regions
 
     def index(self, id: str) -> int:
@@ -107,8 +108,12 @@ def _correction(run: RunFolder, saved: Mapping[str, Any] | None) -> dict[str, An
         novelty = run.load("novelty")
         if novelty.facts == saved["facts"]["novelty"]:  # else it is of another correction
             near = novelty.arrays.get("pictures")
+    after = None
+    if "after" in saved:  # since 0.7
+        after = np.array(saved["after"])
     return {
         "comparison": Comparison.from_json(saved["comparison"]),
+        "after": after,
         "baseline": baseline,
         "correction": {**saved["facts"], "labels": saved["asked"]["labels"]},
         "near": near,

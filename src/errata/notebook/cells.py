@@ -43,7 +43,7 @@ def _table(audit: Audit) -> str:
 
 def _line(slice_: Slice) -> str:
     name = f"{slice_.task}, {slice_.name}" if slice_.task else slice_.name
-    cells = [_cell(slice_.id), _cell(name, CELL), *map(_cell, [slice_.verdict, *_numbers(slice_)])]
+    cells = [_cell(slice_.id), _cell(name, CELL), *map(_cell, [sentences.verdict_words(slice_), *_numbers(slice_)])]
     return f"<tr>{''.join(cells)}</tr>"
 
 

@@ -101,7 +101,8 @@ def _measured(audit: Audit) -> list[tuple[Slice, HeldOutMeasure]]:
 
 def _mark(ax: Axes, x: float, y: float, slice_: Slice) -> None:
     colour = COLOURS[slice_.verdict]
-    face = colour if slice_.verdict == FILLED else "white"
+    changed = slice_.judged is not None and slice_.judged.changed  # by people: these rows were not tested
+    face = colour if slice_.verdict == FILLED and not changed else "white"
     ax.plot([x], [y], MARKERS[slice_.verdict], color=colour, markerfacecolor=face, markersize=7, clip_on=False)
 
 

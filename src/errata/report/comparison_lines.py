@@ -1,101 +1,55 @@
-"""Two audits side by side: the slices of the first, under the model of each, on the rows they share."""
+"""A comparison of two models as lines of a page: groups of rows under headings, each on two axes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from ..core import Audit, Change, Comparison, InputError
-from ..core.compared_slices import drawn_words, known_groups, new_groups, why_no_loops
-from ..core.comparison import Group, measure
-from ..core.judgement import DRAWN, choose
-from ..core.known_slices import count_tested, first_other_label, shared_rows
+from ..core import Change
 from . import marks, numbers
+from .comparison_text import name_of
 
-ALPHA = 0.05
+Fill = Callable[[Change, dict[str, Any]], None]
+WIDE = 0.6  # rates above it are drawn on an axis of 0 to 100%
+SECTIONS = {
+    "all": ("All rows", "Rows"),
+    "rest": ("All rows", "Rows"),
+    "found": ("New weaknesses: slices that nobody named", "Slice"),
+    "new": ("New weaknesses: slices that only the audit of the second has", "Slice"),
+    "slice": ("Known slices", "Slice"),
+    "group": ("Values of columns", "Value"),
+}
 TOTALS = ("overall",)  # groups that are no slices
 SPANS = (0.1, 0.3, 0.5, 1.0)  # how far the axis of changes may reach to both sides: the least that holds all
 WORDS = {"better": "Better", "worse": "Worse", "no change shown": "No change seen"}
 FORMS = {"better": "better", "worse": "worse", "no change shown": "same"}
 
 
-def compare_audits(first: Audit, second: Audit) -> Comparison:
-    """Slices of the first, all rows, and slices that only the second has, on the rows that both have.
+def comparison_sections(changes: Sequence[Change], axis: marks.Axis, fill: Fill) -> list[dict[str, Any]]:
+    """Groups of rows under their headings, in the order of the headings; the worst change first.
 
-    The slices are those that people accepted where there are any, else the confirmed ones; merged ones count once.
+    fill: adds to a line what a page knows of its group, such as an address and images.
     """
-    mine, theirs = shared_rows(first.evaluation, second.evaluation)
-    if not len(mine):
-        raise InputError("the two audits do not share their rows; audit both models on the same ones")
-    before = first.evaluation.rows(mine)
-    after = second.evaluation.rows(theirs)
-    if before.errors is None or after.errors is None:
-        raise InputError("one of the two audits has no errors to compare; audit both with labels and predictions")
-    if first_other_label(before, after) is not None:
-        raise InputError("the two audits have different labels for the same rows; audit both with the same labels")
-    choice = choose(first, None, no_loops=why_no_loops(first))
-    known = list(known_groups(first, mine, after, choice.slices))
-    new = new_groups(first, second)
-    outcomes = (before.errors.astype(float), after.errors.astype(float))
-    overall = Group("overall", "All rows", "", np.ones(len(mine), dtype=bool), *outcomes, kind="all")
-    loops = sum(slice_.method == DRAWN for slice_ in choice.slices)
-    tested = 1 + count_tested(first) + loops + bool(new) * count_tested(second)
-    changes = [measure(group, before.groups, ALPHA / tested) for group in (*known, *new, overall)]
-    facts = {
-        "rows": len(mine),
-        "of": len(first.evaluation),
-        "chosen": choice.sentence,
-        "loops": [choice.left_out, *drawn_words(choice.slices)],
-        "changed": {group.id: group.changed_rows(before.row_ids) for group in (*known, *new, overall)},
-    }
-    return Comparison(tuple(changes), "error", ALPHA, facts)
+    span = change_span(changes)
+    sections = []
+    for heading, what in dict.fromkeys(SECTIONS.values()):
+        kinds = [kind for kind, section in SECTIONS.items() if section == (heading, what)]
+        own = sorted((change for change in changes if change.kind in kinds), key=lambda change: -(change.fair or 0.0))
+        lines = []
+        for change in own:
+            line = change_line(change, name_of(change), axis, span)
+            fill(change, line)
+            lines.append(line)
+        if lines:
+            sections.append({"heading": heading, "what": what, "lines": lines})
+    return sections
 
 
-def comparison_lines(comparison: Comparison, titles: Mapping[str, str], axis: marks.Axis) -> dict[str, Any]:
-    """Known slices with the worst change first and all rows after them; then what only the second audit has."""
-    known = [change for change in comparison.changes if change.kind == "slice"]
-    new = [change for change in comparison.changes if change.kind == "new"]
-    totals = [change for change in comparison.changes if change.kind == "all"]
-    span = change_span(comparison.changes)
-    counts = {kind: sum(change.judgement == kind for change in known) for kind in WORDS}
-
-    which = "accepted" if comparison.facts["chosen"] else "confirmed"
-
-    def lines(changes: Sequence[Change]) -> list[dict[str, Any]]:
-        order = sorted(changes, key=lambda change: -(change.fair or 0.0))
-        return [change_line(change, titles.get(change.id, change.name), axis, span) for change in order]
-
-    return {
-        "title": _title(counts, len(known), which),
-        "rows": numbers.out_of(comparison.facts["rows"], comparison.facts["of"]),
-        "change_ticks": change_ticks(span),
-        "lines": [*lines(known), *lines(totals)],
-        "new": lines(new),
-        "chosen": comparison.facts["chosen"].partition(";")[0].rstrip("."),
-        "regression": regression_words(known),
-        "loops": [words for words in comparison.facts["loops"] if words],
-    }
-
-
-def regression_words(changes: Sequence[Change]) -> str:
-    """What was taken out of the changes of slices that these rows confirmed; "" where nothing had to be."""
-    taken = [
-        change.corrected - change.change
-        for change in changes
-        if change.corrected is not None and change.change is not None
-    ]
-    if not taken:
-        return ""
-    amount = "less than 0.1 points here"
-    if max(taken) >= 0.0005:
-        amount = f"{numbers.points(min(taken))} to {numbers.points(max(taken))} points"
-    return (
-        "These rows also confirmed the slices, so a model that is no better looks better on them (regression to the "
-        f"mean). That is taken out of the changes shown, {amount}, most from slices that were only just confirmed; the "
-        "intervals allow for it too."
-    )
+def comparison_axis(changes: Sequence[Change]) -> marks.Axis:
+    """The axis of rates: 0 to 60%, or 0 to 100% where a rate exceeds that."""
+    rates = [rate for change in changes for rate in (change.before_rate, change.after_rate) if rate is not None]
+    top = 1.0 if max(rates, default=0.0) > WIDE else WIDE
+    return marks.Axis(top)
 
 
 def change_span(changes: Sequence[Change]) -> float:
@@ -111,16 +65,6 @@ def change_ticks(span: float) -> list[tuple[float, str]]:
 
 def _whole(points: float) -> str:
     return f"{points:+.0f}".replace("-", "−") if points else "0"
-
-
-def _title(counts: Mapping[str, int], of: int, which: str) -> str:
-    if not of:
-        return "No confirmed slice to compare."
-    if counts["no change shown"] == of:
-        where = f"the one {which} slice" if of == 1 else f"any of {of} {which} slices"
-        return f"No change seen on {where}."
-    judgements = [f"{counts[kind]} {word.lower()}" for kind, word in WORDS.items() if counts[kind]]
-    return f"Of {numbers.counted(of, f'{which} slice')}: {', '.join(judgements)}."
 
 
 def change_line(change: Change, title: str, axis: marks.Axis, span: float) -> dict[str, Any]:

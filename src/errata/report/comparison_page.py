@@ -9,9 +9,9 @@ from markupsafe import Markup
 
 from ..core import Change, Comparison, Evaluation
 from ..core.id_order import positions_of
-from . import marks, numbers, sentences
-from .comparison_lines import change_line, change_span, change_ticks
-from .comparison_text import is_shown, name_of
+from . import numbers, sentences
+from .comparison_lines import Fill, change_span, change_ticks, comparison_axis, comparison_sections
+from .comparison_text import is_shown, name_of, nothing_found
 from .gates import Gate
 from .glossary import GLOSSARY
 from .image_sources import EmbeddedImages, image_notes
@@ -22,15 +22,6 @@ from .static_files import PAGE, STYLES, file_text, policy, script_text
 
 STRIP = 4  # random rows that show what a group looks like
 MOST_LISTED = 24  # rows of a group that were fixed, and that are newly wrong
-WIDE = 0.6  # rates above it are drawn on an axis of 0 to 100%
-SECTIONS = {
-    "all": ("All rows", "Rows"),
-    "rest": ("All rows", "Rows"),
-    "found": ("New weaknesses: slices that nobody named", "Slice"),
-    "new": ("New weaknesses: slices that only the audit of the second has", "Slice"),
-    "slice": ("Known slices", "Slice"),
-    "group": ("Values of columns", "Value"),
-}
 
 
 def comparison_html(
@@ -54,11 +45,9 @@ def comparison_html(
         Under each model: their images, texts or columns show what each group looks like, and which rows changed.
     """
     changes = [change for change in comparison.changes if is_shown(change)]
-    rates = [rate for change in changes for rate in (change.before_rate, change.after_rate) if rate is not None]
-    top = 1.0 if max(rates, default=0.0) > WIDE else WIDE
-    axis = marks.Axis(top)
+    axis = comparison_axis(changes)
     looks = None if rows is None else RowLooks(*rows)
-    sections = list(_sections(comparison, changes, axis, looks))
+    sections = comparison_sections(changes, axis, _fill(comparison, looks))
     changed: list[dict[str, Any]] = []
     notes: list[str] = []
     images: dict[str, tuple[str, bool]] = {}
@@ -73,10 +62,11 @@ def comparison_html(
         "after": after,
         "rows": numbers.count(comparison.facts.get("rows", 0)),
         "level": f"{100 * (1 - 2 * comparison.alpha):.0f}%",
+        "outcome": comparison.outcome,
         "bad": sentences.bad_outcomes(comparison.outcome),
         "sections": sections,
         "changed": changed,
-        "nothing_new": comparison.facts.get("tested", 0) > 0 and all(change.kind != "found" for change in changes),
+        "nothing_found": nothing_found(comparison),
         "axis": axis,
         "change_ticks": change_ticks(change_span(changes)),
         "notes": comparison.facts.get("notes", ()),
@@ -124,27 +114,21 @@ class RowLooks:
         }
 
 
-def _sections(
-    comparison: Comparison, changes: list[Change], axis: marks.Axis, looks: RowLooks | None
-) -> Iterator[dict[str, Any]]:
-    """Groups of rows under their headings, in the order of the headings; the worst change first."""
-    span = change_span(changes)
+def _fill(comparison: Comparison, looks: RowLooks | None) -> Fill:
+    """What a line is given: links to rows that are listed below, and what a slice looks like."""
+    changed = comparison.facts.get("changed", {})
     members = comparison.facts.get("members", {})
-    for heading, what in dict.fromkeys(SECTIONS.values()):
-        kinds = [kind for kind, section in SECTIONS.items() if section == (heading, what)]
-        own = sorted((change for change in changes if change.kind in kinds), key=lambda change: -(change.fair or 0.0))
-        lines = []
-        for change in own:
-            line = change_line(change, name_of(change), axis, span)
-            if looks is not None:
-                listed = comparison.facts.get("changed", {}).get(change.id, {})
-                for kind in ("fixed", "broken"):
-                    line[f"{kind}_href"] = f"#{kind}-{change.id}" if listed.get(kind) else ""
-                if line["slice"]:
-                    line["strip"] = looks.items(members.get(change.id, ())[:STRIP])
-            lines.append(line)
-        if lines:
-            yield {"heading": heading, "what": what, "lines": lines}
+
+    def fill(change: Change, line: dict[str, Any]) -> None:
+        if looks is None:
+            return
+        listed = changed.get(change.id, {})
+        for kind in ("fixed", "broken"):
+            line[f"{kind}_href"] = f"#{kind}-{change.id}" if listed.get(kind) else ""
+        if line["slice"]:
+            line["strip"] = looks.items(members.get(change.id, ())[:STRIP])
+
+    return fill
 
 
 def _changed(comparison: Comparison, changes: Sequence[Change], looks: RowLooks) -> Iterator[dict[str, Any]]:

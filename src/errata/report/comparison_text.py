@@ -24,7 +24,7 @@ def comparison_table(comparison: Comparison) -> Table:
     table = Table(caption=words, caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for head in ("rows", "n", f"{bad} before", "after", "change", "interval", ""):
         if head in ("rows", ""):
-            table.add_column(head, justify="left")
+            table.add_column(head, justify="left", overflow="fold")  # a name is never cut
         else:
             table.add_column(head, justify="right")
     for change in comparison.changes:
@@ -36,6 +36,14 @@ def comparison_table(comparison: Comparison) -> Table:
 def is_shown(change: Change) -> bool:
     """Whether a change is worth a line: a slice that a search for worse rows found is not where it is not worse."""
     return change.kind != "found" or change.judgement == "worse"
+
+
+def nothing_found(comparison: Comparison) -> str:
+    """What is said of a search that found no slice where the second model is worse; "" where it found one."""
+    found = any(change.kind == "found" and is_shown(change) for change in comparison.changes)
+    if found or not comparison.facts.get("tested", 0):
+        return ""
+    return "None was confirmed: in no slice that the search found did held-out rows show a rise beyond chance."
 
 
 def name_of(change: Change) -> str:

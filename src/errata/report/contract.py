@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
-from ..core import Array, Audit, ErrataError, Evaluation, Slice
+from ..core import Array, Audit, Comparison, ErrataError, Evaluation, Slice
 from . import script_data
 from .class_trees import ClassTree, class_of, class_trees, saved_groups
 from .feature_answers import FeatureAnswers
@@ -56,6 +56,10 @@ class Backend(Protocol):
         """Audits by name that this one may be compared with."""
         ...
 
+    def compare(self, audit: Audit, other: str) -> Comparison:
+        """The audit as people left it, beside another one by its name: what `errata compare` says of both."""
+        ...
+
     def questionnaire(self) -> Mapping[str, Any] | None:
         """Limits and choices of the questionnaire; None where there is none."""
         ...
@@ -98,6 +102,10 @@ class NoBackend:
     def other_audits(self) -> Mapping[str, Audit]:
         """No other audit is known."""
         return {}
+
+    def compare(self, audit: Audit, other: str) -> Comparison:
+        """Always raises PageNotFound."""
+        raise PageNotFound(f"Audit {other!r} does not exist; it cannot be compared with.")
 
     def questionnaire(self) -> Mapping[str, Any] | None:
         """There is no questionnaire."""
@@ -155,16 +163,15 @@ class View:
         return FeatureAnswers(self.audit)
 
     @cached_property
-    def hypothesis_data(self) -> dict[str, Any] | None:
-        """The held-out rows as a saved page tests hypotheses on them; None where it cannot."""
-        return script_data.hypothesis_data(self.audit)
+    def held_out_data(self) -> dict[str, Any] | None:
+        """The held-out rows as a saved page lists them and tests hypotheses on them; None where it cannot."""
+        return script_data.held_out_data(self.audit)
 
     @property
     def testable(self) -> bool:
         """Whether a page can test a hypothesis."""
-        if self.links.saved:
-            return self.hypothesis_data is not None
-        return self.audit.evaluation.errors is not None
+        has_outcomes = self.audit.evaluation.errors is not None
+        return has_outcomes and (not self.links.saved or self.held_out_data is not None)
 
     @property
     def packages(self) -> tuple[str, ...]:

@@ -39,7 +39,9 @@ def _line(view: View, error_type: ErrorType, tested: Slice | None, standings: Ma
         "sentence": sentences.error_type(error_type, rows, outcome),
         "found_by": f"Found by {', '.join(error_type.found_by or (error_type.method,))}.",
         "strip": [example_item(view, example(rows, row), SHORT, columns) for row in error_type.central[:most]],
+        "slice": error_type.slice,
         "href": href,
         "title": title,
         "risk": sentences.at_risk(tested, outcome),
+        "changed": tested is not None and tested.judged is not None and tested.judged.changed,
     }

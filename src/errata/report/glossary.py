@@ -19,6 +19,8 @@ GLOSSARY = (
         "Covers, precise",
         "of a description: members that it matches, of all; matches that are members, of all",
     ),
+    ("Weak name", "it fits less than half of the members, or more than a third of what it fits lies elsewhere"),
+    ("Confidence", "the largest probability that the model gives a class of a row"),
     ("Coherence", "how alike the members are, 0 to 1; it says nothing about the gap"),
     ("Approximation", "a slice that is told without the outcome, in place of one that reads it"),
     ("Error type", "a group that a method made of the errors themselves; no rate is claimed of it"),

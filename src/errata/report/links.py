@@ -46,9 +46,9 @@ class SavedLinks:
         """The page of a class, or of another group that has a tree."""
         return f"#class/{id}"
 
-    def part(self, id: str, section: str) -> str:
-        """A section of the page of a slice."""
-        return f"#{id}-{section}"
+    def part_ids(self, id: str) -> str:
+        """What the ids of the sections of a slice's page start with: one file holds all slices."""
+        return f"slice/{id}/"
 
     def members(self, id: str) -> str:
         """All rows of a slice."""
@@ -86,9 +86,9 @@ class ServedLinks:
         """The page of a class, or of another group that has a tree."""
         return f"/class/{quote(id, safe='')}"
 
-    def part(self, id: str, section: str) -> str:
-        """A section of the page of a slice."""
-        return f"#{id}-{section}"
+    def part_ids(self, id: str) -> str:
+        """What the ids of the sections of a slice's page start with: nothing, so that `/slice/s1#map` is the map."""
+        return ""
 
     def members(self, id: str) -> str:
         """All rows of a slice."""

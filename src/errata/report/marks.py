@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from ..core.gaps import wilson
 from ..explain.sizes import SizePoint, Sizes
 
 VERDICT_CLASSES = {"confirmed": "confirmed", "not confirmed": "not", "too few to tell": "few"}  # of the style sheet
-TAG_WIDTH = 4.0  # per cent of a plot that a point with its number takes, across and up
+TAG_WIDTH = 5.0  # per cent of a plot that a point with its id takes, across and up
 TAG_HEIGHT = 6.0
 FORMS = {verdict: f"k-{name}" for verdict, name in VERDICT_CLASSES.items()} | {"confirmed": ""}  # of marks
 
@@ -106,7 +106,7 @@ def _tag(points: list[dict[str, Any]]) -> None:
             tagged.append(point)
 
 
-def size_plot(sizes: Sizes, numbers_of: Mapping[str, int]) -> dict[str, Any]:
+def size_plot(sizes: Sizes) -> dict[str, Any]:
     """Size against mean loss: where each slice and cluster stands, and the ticks of both axes."""
     slices = [entry for entry in sizes.slices if entry.point.mean_loss is not None]
     clusters = [entry for entry in sizes.clusters if entry.point.mean_loss is not None]
@@ -119,13 +119,13 @@ def size_plot(sizes: Sizes, numbers_of: Mapping[str, int]) -> dict[str, Any]:
         return {"x": 100 * point.share / across[-1], "y": 100 - 100 * height / up[-1]}
 
     overall = None if sizes.overall is None else 100 - 100 * sizes.overall / up[-1]
-    placed = [{**e.to_json(), **position(e.point), "number": numbers_of.get(e.id)} for e in slices]
+    placed = [{**e.to_json(), **position(e.point)} for e in slices]
     _tag(placed)
     return {
         "task": sizes.task,
         "slices": placed,
         "all_tagged": all(point["tagged"] for point in placed),
-        "clusters": [{**e.to_json(), **position(e.point), "number": None} for e in clusters],
+        "clusters": [{**e.to_json(), **position(e.point)} for e in clusters],
         "x_ticks": [(100 * value / across[-1], f"{100 * value:.3g}%") for value in across],
         "y_ticks": [(100 - 100 * value / up[-1], f"{value:.3g}") for value in up],
         "overall": overall,

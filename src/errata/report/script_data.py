@@ -78,13 +78,11 @@ def outcomes(audit: Audit) -> Array:
     return np.where(errors, WRONG, RIGHT).astype(np.uint8)
 
 
-def hypothesis_data(audit: Audit) -> dict[str, Any] | None:
-    """The held-out rows, as far as a hypothesis needs them; None where there are no outcomes or too many bytes.
+def held_out_data(audit: Audit) -> dict[str, Any] | None:
+    """Columns and outcomes of the held-out rows, to list them and to test a hypothesis; None of too many bytes.
 
     Texts that are too long are left out alone.
     """
-    if audit.evaluation.errors is None:
-        return None
     held_out = np.flatnonzero(~audit.discover)
     if LEAST_BYTES * len(held_out) * len(column_names(audit.evaluation)) > MOST_BYTES:  # before millions are written
         return None

@@ -12,16 +12,15 @@ from ..core.ownership import words as ownership_in_words
 from ..core.scope import scope_in_words
 from ..core.telling import is_outcome_note
 from ..core.words import ERROR as ERROR
-from ..core.words import FEWEST_FOR_PERCENT, READS_OUTCOME
+from ..core.words import FEWEST_FOR_PERCENT, READS_OUTCOME, SAYS_NOTHING
 from ..explain.captions import DirectionCaptions
 from ..explain.descriptions import DescriptionRow, Descriptions
 from ..explain.metadata import SkippedColumn
-from ..explain.names import Name
 from ..explain.rule import RuleRow
 from ..explain.tokens import Lengths
-from ..explain.view import Match
 from ..hypothesis import OwnSlices
 from . import numbers
+from .judgement_lines import changed_sentence
 
 YOUR_OWN = "A slice of your own"
 MOST_LISTED = 5  # error types in one line
@@ -47,7 +46,9 @@ def warnings(settings: Mapping[str, Any]) -> list[str]:
 def verdict(slice_: Slice, outcome: str) -> str:
     """What the held-out rows say of a slice."""
     if slice_.reason == UNCONFIRMABLE:
-        return READS_OUTCOME
+        return READS_OUTCOME if slice_.fidelity is None else SAYS_NOTHING
+    if slice_.judged is not None and slice_.judged.changed:
+        return changed_sentence(slice_, outcome)
     if slice_.confirm is None:
         return "Its error on held-out rows was not measured."
     if slice_.verdict == "confirmed":
@@ -59,6 +60,8 @@ def verdict(slice_: Slice, outcome: str) -> str:
 
 def verdict_words(slice_: Slice) -> str:
     """The verdict in a word or two; a group that was thought worse and is better is called that."""
+    if slice_.judged is not None and slice_.judged.changed:  # whose rows were not tested
+        return f"{slice_.verdict} as found"
     measured = slice_.confirm
     sought_worse = slice_.verdict == "not confirmed" and slice_.side == "hard"
     if sought_worse and measured is not None and measured.interval[1] < 0:
@@ -259,7 +262,7 @@ def at_risk(slice_: Slice | None, outcome: str) -> str:
     """What was tested in the place of an error type, and what came out."""
     if slice_ is None:
         return "not tested: what is known before the outcome does not tell these rows, or was no worse on search rows."
-    return f"{slice_.verdict.capitalize()}. {verdict(slice_, outcome)}"
+    return f"{verdict_words(slice_).capitalize()}. {verdict(slice_, outcome)}"
 
 
 def error_types(audit: Audit) -> str:
@@ -327,8 +330,8 @@ def overall(total: Overall) -> str:
     if total.outcome == ERROR:
         return f"The model is wrong on {measured} held-out rows{rest}"
     mean = ""
-    if total.loss is not None:
-        mean = f" The mean loss of all rows is {numbers.quantity(total.loss)}."
+    if total.confirm_loss is not None:
+        mean = f" The mean loss of all held-out rows is {numbers.quantity(total.confirm_loss)}."
     return f"{measured} held-out rows have a {total.outcome}{rest}{mean}"
 
 
@@ -398,49 +401,6 @@ def members_at_random(n: int, of: int, wrong: int | None, in_all: str) -> str:
     if wrong is not None:
         outcomes = f"; {numbers.count(wrong)} wrong here, {in_all} in all"
     return f"{numbers.out_of(n, of)}{outcomes}"
-
-
-def name_score(name: Name) -> str:
-    """How well a machine-made name fits."""
-    if name.own:
-        return "The name was given." if name.source == "given" else "Named by its own rule."
-    if name.match is None:
-        return f"No class, rule over columns, word or text describes these rows. {_contrast(name)}".strip()
-    lead = f"The name fits {name_counts(name.match)}."
-    if name.weak:
-        lead = f"Weak name: it fits {name_counts(name.match)}."
-    return f"{lead} {predicts(name)}".strip()
-
-
-def name_doubts(name: Name) -> str:
-    """What a reader must know of a name wherever it stands: that it is weak, or what stands in its place."""
-    if name.match is None:
-        return _contrast(name)
-    return f"Weak name: it fits {name_counts(name.match)}." if name.weak else ""
-
-
-def name_counts(match: Match) -> str:
-    """ "201 of 214 members; 201 of 236 rows it fits are members"."""
-    return f"{numbers.out_of(*match.covers)} members; {numbers.out_of(*match.precise)} rows it fits are members"
-
-
-def _contrast(name: Name) -> str:
-    if name.contrast is None:
-        return ""
-    inside = numbers.rate_of(*name.contrast.slice)
-    told = f"Members are {name.contrast.way} often {name.contrast.text}"
-    return f"{told}: {inside} against {numbers.rate_of(*name.contrast.rest)}."
-
-
-def predicts(name: Name) -> str:
-    """Of a name that also tells errors: how often all that it fits is wrong; nothing where it does not."""
-    told = name.predicts
-    if told is None:
-        return ""
-    return (
-        f"All held-out rows that it fits: {numbers.out_of(*told.of_errors)} errors, {numbers.rate(told.rate)} wrong "
-        f"against {numbers.rate(told.others_rate)} of the others."
-    )
 
 
 def rule(row: RuleRow, own: bool) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..core import Audit, Slice
@@ -11,13 +11,13 @@ from ..explain.names import Name
 from ..explain.path import TreePath
 from . import marks, numbers, sentences
 from .contract import View
-from .judgement_lines import change_words, changed_sentence, decision_words
+from .judgement_lines import change_words, decision_words
 from .parts.path import path_sentence
 from .parts.profile import main_mistake
-from .parts.words import name_doubts, name_score
+from .parts.words import name_fit, name_score
 from .row_items import example_item, has_images, strip
 
-ORDERS = ("excess", "gap", "size", "rate", "named")  # names of the orders of a list; the first is the audit's own
+ORDERS = ("priority", "gap", "size", "rate", "named", "errors")  # names of the orders of a list, in that of their keys
 
 
 def slice_lines(view: View, standings: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -39,10 +39,10 @@ def slice_line(view: View, slice_: Slice, standings: Mapping[str, Any]) -> dict[
         "id": slice_.id,
         "number": audit.slices.index(slice_) + 1,
         "href": view.links.slice(slice_.id),
-        "sort": sort_keys(slice_),
+        "sort": {"priority": priorities(audit.slices)[slice_.id], **sort_keys(slice_)},
         "name": _name(view, slice_),
         "name_score": name_score(slice_),
-        "name_doubts": name_doubts(slice_),
+        "name_fit": name_fit(slice_),
         "task": slice_.task,
         "verdict": slice_.verdict,
         "side": slice_.side,
@@ -57,16 +57,14 @@ def slice_line(view: View, slice_: Slice, standings: Mapping[str, Any]) -> dict[
         **_measured(view, slice_, outcome),
     }
     given = "name" in slice_.rule  # by whoever asked for the slice
-    return {**line, "renamed": given, **_apply_standing(standings.get(slice_.id)), **_as_left(slice_, outcome)}
+    return {**line, "renamed": given, **_apply_standing(standings.get(slice_.id)), **_as_left(slice_)}
 
 
-def _as_left(slice_: Slice, outcome: str) -> dict[str, Any]:
+def _as_left(slice_: Slice) -> dict[str, Any]:
     """What stands in another way where the rows are not those that were tested; nothing where they are."""
     if slice_.judged is None or not slice_.judged.changed:
         return {}
-    sentence = changed_sentence(slice_, outcome)
-    words = f"{slice_.verdict} as found"
-    return {"sentence": sentence, "verdict_words": words, "changed": change_words(slice_), "excess": "", "q": ""}
+    return {"changed": change_words(slice_), "excess": "", "loss": "", "q": ""}
 
 
 def title_of(slice_: Slice, standings: Mapping[str, Any]) -> str:
@@ -76,28 +74,60 @@ def title_of(slice_: Slice, standings: Mapping[str, Any]) -> str:
 
 
 def sort_keys(slice_: Slice) -> dict[str, float]:
-    """What the list may be sorted by: always held-out rows, and lower ends of intervals."""
+    """What the list may be sorted by, beside its priority: always held-out rows, and the number that the words name."""
     measured = slice_.confirm
     if measured is None:
-        return dict.fromkeys(ORDERS, 0.0)
+        return dict.fromkeys(ORDERS[1:], 0.0)
     name = slice_.explanation(Name)
     precise = (0, 0) if name is None or name.match is None else name.match.precise
     return {
-        "excess": measured.excess[1],
+        "errors": float(measured.errors),
         "gap": measured.interval[0],
         "size": float(measured.n),
         "rate": measured.rate,
-        # What a name describes precisely, more of its like can be found for.
-        "named": measured.excess[1] * precise[0] / max(precise[1], 1),
+        "named": precise[0] / max(precise[1], 1),
     }
 
 
-def order_labels(outcome: str) -> list[tuple[int, str, str]]:
-    """(key, name, label) of each order: what is sorted, in words."""
+def priorities(slices: Sequence[Slice]) -> dict[str, float]:
+    """Id of a slice -> its priority, higher before lower: what nothing explains first, then by excess errors.
+
+    By the lower end of their interval, so that a wide one does not win.
+    """
+
+    def rank(slice_: Slice) -> tuple[bool, bool, float]:
+        low = 0.0 if slice_.confirm is None else slice_.confirm.excess[1]
+        return slice_.verdict != "confirmed", bool(slice_.explained_by), -low
+
+    return {slice_.id: -float(place) for place, slice_ in enumerate(sorted(slices, key=rank), start=1)}
+
+
+def order_labels(outcome: str) -> list[tuple[int, str, str, str]]:
+    """(key, name, label, sentence) of each order: what is sorted, in a few words, and exactly."""
     bad = sentences.bad_outcomes(outcome)
     rate = "Highest error rate" if outcome == sentences.ERROR else "Highest rate"
-    labels = (f"Most {bad}", "Largest gap", "Most rows", rate, f"Most {bad} with a precise name")
-    return [(key, name, label) for key, (name, label) in enumerate(zip(ORDERS, labels, strict=True), start=1)]
+    labels = ("Priority", "Largest gap", "Most rows", rate, "Most precise name", f"Most {bad}")
+    exactly = (
+        "slices that neither class nor low confidence explains, then the others; both by how many excess "
+        f"{bad} they have at least, the lower end of the interval",
+        "to the rest, the lower end of its interval",
+        "held-out rows",
+        f"the share of held-out rows {_with_outcome(outcome)}",
+        "the share of the rows it matches that are members",
+        f"held-out rows {_with_outcome(outcome)}",
+    )
+    words = [f"Ordered by {label.lower()}: {what}." for label, what in zip(labels, exactly, strict=True)]
+    return list(zip(range(1, len(ORDERS) + 1), ORDERS, labels, words, strict=True))
+
+
+def _with_outcome(outcome: str) -> str:
+    """Which rows are meant: "that are wrong", or "with a loss above 2.31"."""
+    return "that are wrong" if outcome == sentences.ERROR else f"with a {outcome}"
+
+
+def in_order(lines: Iterable[dict[str, Any]], order: str) -> list[dict[str, Any]]:
+    """Lines of a list by the numbers of an order; those that are alike by priority."""
+    return sorted(lines, key=lambda line: (-line["sort"][order], -line["sort"]["priority"]))
 
 
 def methods_of(audit: Audit) -> list[str]:
@@ -138,8 +168,8 @@ def _facts(view: View, slice_: Slice) -> list[str]:
     audit = view.audit
     beyond = sentences.beyond(slice_) if slice_.verdict == "confirmed" else ""
     lines = [
-        beyond,
-        main_mistake(slice_),
+        _as_found(slice_, beyond),
+        _as_found(slice_, main_mistake(slice_)),
         view.features.named(slice_.id, path_sentence(slice_)),
         sentences.scope(slice_, audit.evaluation),
         sentences.found_by(slice_, len(methods_of(audit))),
@@ -148,6 +178,13 @@ def _facts(view: View, slice_: Slice) -> list[str]:
         sentences.merged(slice_),
     ]
     return [line for line in lines if line]
+
+
+def _as_found(slice_: Slice, words: str) -> str:
+    """What was measured of the rows that were found, marked so where people have changed them."""
+    if not words or slice_.judged is None or not slice_.judged.changed:
+        return words
+    return f"As found: {words[:1].lower()}{words[1:]}"
 
 
 def _name(view: View, slice_: Slice) -> str:
@@ -181,4 +218,4 @@ def _apply_standing(standing: Mapping[str, Any] | None) -> dict[str, Any]:
     if standing is None or not standing["name"]:
         return decided
     # What was measured of the machine's name says nothing of a person's.
-    return {**decided, "renamed": True, "name": standing["name"], "name_score": "", "name_doubts": ""}
+    return {**decided, "renamed": True, "name": standing["name"], "name_score": "", "name_fit": ""}

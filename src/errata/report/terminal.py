@@ -10,7 +10,7 @@ from . import sentences
 from .pages import overview
 from .parts.path import path_sentence
 from .parts.training_rows import own_label_words
-from .parts.words import direction_strength, hardest_caption, name_doubts, nearest_texts
+from .parts.words import direction_strength, hardest_caption, name_fit, nearest_texts
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -40,12 +40,14 @@ def _slice(audit: Audit, slice_: Slice) -> list[RenderableType]:
 
     outcome = dict(audit.overall)[slice_.task].outcome
     name = f"{slice_.task}, {slice_.name}" if slice_.task else slice_.name
-    head = Text.assemble(f"{MARKS[slice_.verdict]} {slice_.id} ", (name, "bold"), f": {slice_.verdict}")
+    head = Text.assemble(
+        f"{MARKS[slice_.verdict]} {slice_.id} ", (name, "bold"), f": {sentences.verdict_words(slice_)}"
+    )
     words = [sentences.verdict(slice_, outcome)]
     if slice_.verdict == "confirmed":
         words.append(sentences.beyond(slice_))
     words += [
-        name_doubts(slice_),
+        name_fit(slice_),
         path_sentence(slice_),
         nearest_texts(slice_),
         hardest_caption(slice_),

@@ -6,6 +6,7 @@ from ..core.apply import apply
 from ..core.confirm import Settings
 from .auditing import add_map, audit, load, save
 from .comparing import COMPARE_METHODS, compare, rows_of
+from .comparing_again import ComparisonWith
 from .influence import influence_options
 from .judging import judgement_of
 from .keeping import keep, keep_in_folder
@@ -17,6 +18,7 @@ from .searching import place
 __all__ = [
     "COMPARE_METHODS",
     "DEFAULT_METHODS",
+    "ComparisonWith",
     "Settings",
     "add_map",
     "apply",

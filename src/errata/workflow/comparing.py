@@ -105,14 +105,55 @@ def compare(
     >>> comparison["r1"].judgement
     'worse'
     """
+    asked = Asked(slices, which, by, search, methods, options, seed, groups, alpha, progress)
+    return compare_as_asked(first, second, asked)
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What is asked of a comparison, as of `compare`.
+
+    Attributes
+    ----------
+    most_changed : int, optional
+        Ids of rows of a group, fixed and newly wrong, that are kept; None: of all.
+    found : dict
+        Level of the search -> what it found. It stays where the same search is asked for again.
+    """
+
+    slices: Audit | None = None
+    which: Sequence[str] | None = None
+    by: Sequence[str] = ()
+    search: bool = True
+    methods: Sequence[str] | None = None
+    options: Options | None = None
+    seed: int = 0
+    groups: str = "auto"
+    alpha: float = 0.05
+    progress: Progress = silent
+    most_changed: int | None = MOST_CHANGED
+    found: dict[float, _Found] = field(default_factory=dict)
+
+
+def compare_as_asked(first: Audit | Evaluation, second: Audit | Evaluation, asked: Asked) -> Comparison:
+    """Compare two models, as `compare` says.
+
+    Parameters
+    ----------
+    first, second : Audit or Evaluation
+        The rows under each model.
+    asked : Asked
+        What is compared, and how.
+    """
+    alpha = asked.alpha
     if not 0 < alpha < 0.5:
         raise InputError(f"`alpha` must be between 0 and 0.5; got {alpha}")
-    pair = _pair(first, second, groups)
-    known = _known(first, slices, which, pair)
+    pair = _pair(first, second, asked.groups)
+    known = _known(first, asked.slices, asked.which, pair)
     new = _new(first, second)
-    named = [group for column in by for group in _values(pair, column)]
-    methods = _default_methods(pair.before) if methods is None else methods
-    searching = search and pair.any_broken and bool(methods)
+    named = [group for column in asked.by for group in _values(pair, column)]
+    methods = _default_methods(pair.before) if asked.methods is None else asked.methods
+    searching = asked.search and pair.any_broken and bool(methods)
     parts = 1 + bool(known.groups or named) + bool(new.groups) + searching
     overall = [
         Group("overall", "all rows", task, np.ones(len(pair.before), dtype=bool), *outcomes, kind="all")
@@ -123,27 +164,38 @@ def compare(
     changes += [measure(group, known.groups_of_rows, level) for group in known.groups]
     changes += [measure(group, pair.before.groups, level) for group in named]
     changes += [measure(group, pair.before.groups, alpha / parts / max(new.tested, 1)) for group in new.groups]
-    found = _Found()
-    if searching:
-        found = _search(pair, alpha / parts, {"methods": methods, "options": options, "seed": seed}, progress)
-    groups_of_pair = [*overall, *named, *new.groups, *found.worse]
-    changed = _changed(groups_of_pair, pair.before) | _changed(known.groups, known.rows)
-    members = _random_rows(groups_of_pair, pair.before) | _random_rows(known.groups, known.rows)
+    found = _found(pair, alpha / parts, methods, asked) if searching else _Found()
+    groups = [*overall, *named, *new.groups, *found.worse]
     facts: dict[str, Any] = {
         "rows": len(pair.before),
         "parts": parts,
         "methods": list(methods),
-        "seed": seed,
+        "seed": asked.seed,
         "tested": found.tested,
         "examples": found.examples,
-        "changed": changed,
-        "members": members,
+        **_rows_of_groups(groups, pair.before, known, asked.most_changed),
         "chosen": known.sentence,
         "notes": [*pair.notes, *known.notes, *_sensitivity(changes, found)],
     }
-    if search:
+    if asked.search:
         facts["notes"].append(_search_note(pair, methods, found))
     return Comparison((*changes, *found.changes), pair.outcome_name, alpha, facts)
+
+
+def _found(pair: _Pair, level: float, methods: Sequence[str], asked: Asked) -> _Found:
+    """Return what the search finds; what it found before, where it was asked for already."""
+    if level not in asked.found:
+        search = {"methods": methods, "options": asked.options, "seed": asked.seed}
+        asked.found[level] = _search(pair, level, search, asked.progress)
+    return asked.found[level]
+
+
+def _rows_of_groups(groups: Sequence[Group], rows: Evaluation, known: _Known, most: int | None) -> dict[str, Any]:
+    """Return which rows of each group changed, and some of each at random."""
+    return {
+        "changed": _changed(groups, rows, most) | _changed(known.groups, known.rows, most),
+        "members": _random_rows(groups, rows) | _random_rows(known.groups, known.rows),
+    }
 
 
 def _default_methods(rows: Evaluation) -> list[str]:
@@ -270,11 +322,11 @@ def _new(first: Audit | Evaluation, second: Audit | Evaluation) -> _Known:
     return _Known(new_groups(first, second), tested=count_tested(second))
 
 
-def _changed(groups: Sequence[Group], rows: Evaluation | None) -> dict[str, dict[str, list[Any]]]:
+def _changed(groups: Sequence[Group], rows: Evaluation | None, most: int | None) -> dict[str, dict[str, list[Any]]]:
     """Id of a group -> ids of its rows that were fixed, and that are newly wrong."""
     if rows is None:
         return {}
-    return {group.id: group.changed_rows(rows.row_ids, MOST_CHANGED) for group in groups if not group.task}
+    return {group.id: group.changed_rows(rows.row_ids, most) for group in groups if not group.task}
 
 
 def _random_rows(groups: Sequence[Group], rows: Evaluation | None) -> dict[str, list[Any]]:

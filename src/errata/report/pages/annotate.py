@@ -21,14 +21,13 @@ SEED = 0
 def context(view: View, request: Request) -> dict[str, Any]:
     """The list of slices to label, or one of them with a task."""
     queue = request.get("queue", "")
-    task = request.get("task", "class")
     form = view.backend.questionnaire()
-    tasks = TASKS if form is None else (*TASKS, questionnaire.TASK)
+    tasks = _tasks(view, form is not None)
+    task = request.get("task", tasks[0])
     if queue:
         view.slice(queue)
     if task not in tasks:
-        *others, last = tasks
-        raise PageNotFound(f"Task {task!r} does not exist; the tasks are {', '.join(others)} and {last}.")
+        raise PageNotFound(f"Task {task!r} does not exist; the tasks are {_in_words(tasks)}.")
     if queue and form is not None and task == questionnaire.TASK:
         return questionnaire.context(view, queue, form)
     queues = [(slice_.id, "", int((slice_.members & ~view.audit.discover).sum())) for slice_ in view.audit.slices]
@@ -48,12 +47,29 @@ def context(view: View, request: Request) -> dict[str, Any]:
     }
 
 
+def _in_words(tasks: tuple[str, ...]) -> str:
+    *others, last = tasks
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _tasks(view: View, has_questionnaire: bool) -> tuple[str, ...]:
+    """What may be asked: of a regression or of losses there is no class to name."""
+    tasks = TASKS if class_names(view.audit) else TASKS[1:]
+    return (*tasks, questionnaire.TASK) if has_questionnaire else tasks
+
+
 def queue_items(view: View, slice_id: str) -> list[dict[str, Any]]:
-    """Rows of a slice to ask people about, in the same order for everybody; neither label nor prediction is in them."""
+    """Rows of a slice to ask people about, in the same order for everybody; neither label nor prediction is in them.
+
+    A row that is neither an image nor a text is its columns.
+    """
     members = np.flatnonzero(view.slice(slice_id).members & ~view.audit.discover)
     chosen = np.random.default_rng(SEED).permutation(members)[:QUEUE]
     facts = [row_facts(view.audit, int(position)) for position in chosen]
-    return [{name: row[name] for name in ("id", "picture", "text", "row")} for row in facts]
+    shown: tuple[str, ...] = ("id", "picture", "text", "row")
+    if view.audit.evaluation.media is None:
+        shown = (*shown, "metadata")
+    return [{name: row[name] for name in shown} for row in facts]
 
 
 def class_names(audit: Audit) -> tuple[str, ...]:

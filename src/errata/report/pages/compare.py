@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from ...core import Audit, Comparison
+from ...core import Audit, Change, Comparison
 from ...core.id_order import positions_of
-from .. import numbers
-from ..comparison_lines import compare_audits, comparison_lines
+from .. import numbers, sentences
+from ..comparison_lines import Fill, change_span, change_ticks, comparison_axis, comparison_sections
+from ..comparison_text import is_shown, nothing_found
 from ..contract import Page, PageNotFound, Request, View
 from ..gates import comparison_gate
 from ..row_facts import row_facts
-from ..row_items import item, strip
-from ..slice_lines import title_of
+from ..row_items import item
 
 MAX_ROWS = 24  # changed rows on a page
 STRIP = 4
@@ -33,38 +33,63 @@ def context(view: View, request: Request) -> dict[str, Any]:
     values: dict[str, Any] = {"title": "Compare", "chosen": name, "others": list(others), "comparison": None}
     if not name:
         return values
-    comparison = compare_audits(view.audit, others[name])
+    comparison = view.backend.compare(view.audit, name)
+    changes = [change for change in comparison.changes if is_shown(change)]
+    axis = comparison_axis(changes)
     return {
         **values,
-        "comparison": _lines(view, comparison, name),
+        "comparison": comparison,
         "gate": comparison_gate(comparison, "compare", "worse"),
+        "axis": axis,
+        "sections": comparison_sections(changes, axis, _fill(view, comparison, name)),
+        "change_ticks": change_ticks(change_span(changes)),
+        "bad": sentences.bad_outcomes(comparison.outcome),
+        "rows": numbers.out_of(comparison.facts["rows"], len(view.audit.evaluation)),
+        "chosen_slices": _without_options(comparison.facts["chosen"]),
+        "nothing_found": nothing_found(comparison),
+        "nothing_new": _nothing_new(others[name], comparison, name),
         "before": "this audit",
         "after": name,
         "level": f"{100 * (1 - 2 * comparison.alpha):.0f}%",
-        "confirmed_after": sum(slice_.side == "hard" for slice_ in others[name].confirmed),
         "models": [audit.evaluation.origin.model or "" for audit in (view.audit, others[name])],
         "changed": changed_rows(view, others[name], comparison, {**request, "with": name}),
     }
 
 
-def _lines(view: View, comparison: Comparison, name: str) -> dict[str, Any]:
-    standings = view.backend.standings()
-    titles = {slice_.id: title_of(slice_, standings) for slice_ in view.audit.slices}
-    lines = comparison_lines(comparison, titles, view.axis)
-    slices = {slice_.id: slice_ for slice_ in view.audit.slices}
-    loops = {slice_.id for slice_ in view.audit.drawn}
-    for line in (*lines["lines"], *lines["new"]):
-        for change in CHANGES:
-            line[f"{change}_href"] = _address(name, line["id"], change)
-        if line["id"] in slices:
-            line["href"] = view.links.slice(line["id"])
-            line["strip"] = strip(view, slices[line["id"]])[:STRIP]
-        elif line["id"] in loops:
-            line["href"] = view.links.slice(line["id"])
-        elif line["slice"]:
-            ids = comparison.facts["changed"][line["id"]]["broken"][:STRIP]
+def _without_options(sentence: str) -> str:
+    """Which slices are compared, without what an option of the command could add."""
+    return sentence.partition(";")[0].rstrip(".")
+
+
+def _nothing_new(second: Audit, comparison: Comparison, name: str) -> str:
+    """What is said where the audit of the second model has no slice that is new; "" where it has one."""
+    if any(change.kind == "new" for change in comparison.changes):
+        return ""
+    confirmed = sum(slice_.side == "hard" for slice_ in second.confirmed)
+    if not confirmed:
+        return f"None: the audit of {name} confirmed no slice."
+    if confirmed == 1:
+        return f"None: the one slice that the audit of {name} confirmed is known here."
+    return f"None: all {numbers.in_words(confirmed)} slices that the audit of {name} confirmed are known here."
+
+
+def _fill(view: View, comparison: Comparison, name: str) -> Fill:
+    """What a line is given: the page of its slice, links to the rows that changed, and some of its rows."""
+    slices = {slice_.id for slice_ in (*view.audit.slices, *view.audit.drawn)}
+    listed = comparison.facts["changed"]
+    members = comparison.facts["members"]
+
+    def fill(change: Change, line: dict[str, Any]) -> None:
+        if change.id in listed:
+            for kind in CHANGES:
+                line[f"{kind}_href"] = _address(name, change.id, kind)
+        if change.id in slices:
+            line["href"] = view.links.slice(change.id)
+        if line["slice"]:
+            ids = members.get(change.id, ())[:STRIP]
             line["strip"] = [item(view, row_facts(view.audit, view.backend.row(str(id)))) for id in ids]
-    return lines
+
+    return fill
 
 
 def _address(name: str, group: str, change: str, page: int = 1) -> str:
@@ -73,9 +98,14 @@ def _address(name: str, group: str, change: str, page: int = 1) -> str:
     return f"/compare?{urlencode(words)}#changed"
 
 
-def changed_rows(view: View, second: Audit, comparison: Comparison, request: Request) -> dict[str, Any]:
-    """Rows that were fixed, or are newly wrong, in a group of the comparison: one page of them."""
+def changed_rows(view: View, second: Audit, comparison: Comparison, request: Request) -> dict[str, Any] | None:
+    """Rows that were fixed, or are newly wrong, in a group of the comparison: one page of them.
+
+    None of several labels, where a row may be fixed under one and newly wrong under another.
+    """
     changed: Mapping[str, Mapping[str, Sequence[Any]]] = comparison.facts["changed"]
+    if not changed:
+        return None
     group = request.get("rows", "overall")
     some = [kind for kind in CHANGES if changed.get(group, {}).get(kind)]
     change = request.get("change", (*some, "broken")[0])

@@ -15,7 +15,7 @@ from ..contract import Page, Request, View
 from ..error_type_lines import error_type_lines
 from ..judgement_lines import counted_slices, counts_of_decisions, decision_words
 from ..sections import sections
-from ..slice_lines import methods_of, order_labels, slice_lines
+from ..slice_lines import ORDERS, in_order, methods_of, order_labels, slice_lines
 from ..static_files import Script
 from .drawn_slice import loop_sentence
 
@@ -94,9 +94,17 @@ def lede(audit: Audit, shares: ErrorShares | None) -> list[tuple[str, str]]:
     if shares is not None and len(lines) == 1:
         outside = (shares.outside, shares.outside_rows)
         inside = sentences.errors_inside(shares.inside, len(shares.slices), shares.covered, outside)
-        lines = [(lines[0][0], f"{lines[0][1]} {inside}")]
+        lines = [(lines[0][0], f"{lines[0][1]} {inside}{_moved_words(audit)}")]
     sought = sentences.sought(audit.evaluation)
     return [("", sought), *lines] if sought else lines
+
+
+def _moved_words(audit: Audit) -> str:
+    """What is counted of slices that people moved rows of; "" where they moved none."""
+    judged = [slice_.judged for slice_ in counted_slices(audit) if slice_.judged is not None]
+    if not any(one.edited for one in judged):
+        return ""
+    return " Slices count with the rows that people moved, which were not tested."
 
 
 def shares_label(shares: ErrorShares) -> str:
@@ -114,11 +122,7 @@ def context(view: View, request: Request) -> dict[str, Any]:
     shares = error_shares(audit)
     label = shares_label(shares) if shares else ""
     standings = view.backend.standings()
-    all_lines = slice_lines(view, standings)
-    lines = [line for line, slice_ in zip(all_lines, audit.slices, strict=True) if slice_ in kept(audit)]
-    rejected = [line for line, it in zip(all_lines, audit.slices, strict=True) if decision(it) == "rejected"]
     error_types = error_type_lines(view, standings)
-    confirmed = [line for line in lines if line["verdict"] == "confirmed"]
     searched = int(audit.discover.sum())
     held_out = len(audit.discover) - searched
     return {
@@ -126,17 +130,14 @@ def context(view: View, request: Request) -> dict[str, Any]:
         "lede": lede(audit, shares),
         "warnings": sentences.warnings(audit.settings),
         "judged": counts_of_decisions(audit),
-        "rejected": rejected,
         "loops": _loops(view),
         "shares": shares,
         "shares_label": label,
         "search": f"Found on {numbers.count(searched)} rows, measured on {numbers.count(held_out)} others.",
         "level": sentences.level(audit.settings),
         "orders": order_labels(audit.overall[0][1].outcome),
-        "confirmed": confirmed[:MAX_CONFIRMED],
-        "more": confirmed[MAX_CONFIRMED:],
-        "not_confirmed": [line for line in lines if line["verdict"] == "not confirmed"],
-        "too_few": [line for line in lines if line["verdict"] == "too few to tell"],
+        **_lists(view, request.get("order", "")),
+        "testable": view.testable,
         "silence": audit.silence.splitlines(),
         **planted_groups(audit.self_test),
         "error_types": error_types[:MAX_ERROR_TYPES],
@@ -144,6 +145,26 @@ def context(view: View, request: Request) -> dict[str, Any]:
         "sections": sections(view, None),
         "made": provenance(audit),
         "settings": other_settings(audit),
+    }
+
+
+def _lists(view: View, order: str) -> dict[str, Any]:
+    """The slices by verdict, and what people rejected, each list in the order that the address asks for."""
+    if order not in ORDERS:
+        order = ORDERS[0]
+    audit = view.audit
+    kept_ids = {slice_.id for slice_ in kept(audit)}
+    rejected_ids = {slice_.id for slice_ in audit.slices if decision(slice_) == "rejected"}
+    ordered = in_order(slice_lines(view, view.backend.standings()), order)
+    lines = [line for line in ordered if line["id"] in kept_ids]
+    confirmed = [line for line in lines if line["verdict"] == "confirmed"]
+    return {
+        "order": order,
+        "confirmed": confirmed[:MAX_CONFIRMED],
+        "more": confirmed[MAX_CONFIRMED:],
+        "not_confirmed": [line for line in lines if line["verdict"] == "not confirmed"],
+        "too_few": [line for line in lines if line["verdict"] == "too few to tell"],
+        "rejected": [line for line in ordered if line["id"] in rejected_ids],
     }
 
 
@@ -156,7 +177,7 @@ def _loops(view: View) -> list[dict[str, Any]]:
         href = "" if view.links.saved else view.links.slice(loop.id)
         sentence = loop_sentence(view.audit, loop.members)
         decided = decision_words(vars(loop.judged.decided))
-        loops.append({"name": loop.name, "href": href, "sentence": sentence, "decision": decided})
+        loops.append({"id": loop.id, "name": loop.name, "href": href, "sentence": sentence, "decision": decided})
     return loops
 
 
@@ -236,5 +257,5 @@ PAGE = Page(
     nav="Overview",
     saved=lambda audit: [{}],
     scripts=(Script("rank.js", ("rank.js",)),),
-    keys=(("1 to 5", "the order of the slices, as the buttons say"),),
+    keys=((f"1 to {len(ORDERS)}", "the order of the slices, as the buttons say"),),
 )

@@ -1,4 +1,7 @@
-"""What Barlow's questionnaire shows: the features of a path and of its class, or a slice, and nothing of any outcome.
+"""What Barlow's questionnaire shows: the features of a path and of its class, or a slice.
+
+Neither label nor prediction nor name is shown, as in the crowd study of the paper (section 8): images, heat maps and
+attacks alone. Who knows the class describes it instead of what is seen.
 
 A sub-page of `annotate`, which chooses it by the task in the address: it has no `Page` of its own.
 """
@@ -47,7 +50,7 @@ def question_items(view: View, slice_id: str) -> list[dict[str, Any]]:
     if path is None:
         return [_members(view, slice_), METHOD_ITEM]
     features = [*path["features"], *_others_of_class(view, slice_, path["features"])]
-    return [*(_feature(slice_, feature, path["within"]) for feature in features), METHOD_ITEM]
+    return [*(_feature(slice_, feature) for feature in features), METHOD_ITEM]
 
 
 def _others_of_class(view: View, slice_: Slice, asked: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -65,14 +68,12 @@ def _others_of_class(view: View, slice_: Slice, asked: Sequence[Mapping[str, Any
     return lines
 
 
-def _feature(slice_: Slice, feature: Mapping[str, Any], within: str) -> dict[str, Any]:
+def _feature(slice_: Slice, feature: Mapping[str, Any]) -> dict[str, Any]:
+    """A feature by its number alone: the group it was found in is a label or a prediction of every row below."""
     rows = {name: [{**row, **HIDDEN} for row in feature[name]] for name in ("activating", "range", "views")}
-    title = feature["name"].capitalize()
-    if within:
-        title = f"{title}, within {within}"
     return {
         "about": f"{slice_.id} {feature['name']}",
-        "title": title,
+        "title": feature["name"].capitalize(),
         "feature": {**feature, **rows, "note": ""},
         "group": None,
         "views": bool(feature["views"]),

@@ -31,7 +31,8 @@ def context(view: View, request: Request) -> dict[str, Any]:
     """What may be chosen; the rows themselves are asked for by the page's script."""
     audit = view.audit
     standings = view.backend.standings()
-    slices = [(s.id, title_of(s, standings), int(s.members.sum())) for s in audit.slices]
+    held = ~audit.discover if view.links.saved else np.ones(len(audit.discover), dtype=bool)
+    slices = [(s.id, title_of(s, standings), int((s.members & held).sum())) for s in audit.slices]
     drawn = [(d["slice"], standings[d["slice"]]["title"], len(d["items"])) for d in view.backend.drawings()]
     data = rows_data(view) if view.links.saved else None
     return {
@@ -44,6 +45,7 @@ def context(view: View, request: Request) -> dict[str, Any]:
         "map_rows": _map_rows(view),
         "columns": list(audit.evaluation.metadata),
         "holds": _holds(view, data),
+        "has_table": data is not None,
         "count": numbers.count(len(audit.evaluation)),
     }
 
@@ -71,12 +73,19 @@ def _holds(view: View, data: dict[str, Any] | None) -> str:
         return "This saved page holds no table of its rows; “errata serve” shows them all."
     rows = numbers.counted(data["n"], "held-out row")
     everything = numbers.count(len(view.audit.evaluation))
-    return f"This saved page holds the columns of {rows}; “errata serve” shows all {everything}."
+    images = ""
+    if has_images(view.audit):
+        images = ", and the images of some of them, which its other pages show"
+    counted = "Counts" if view.audit.evaluation.errors is None else "Counts and rates"
+    return (
+        f"This saved page holds the columns of all {rows}{images}. {counted} are of all that match; “errata serve” "
+        f"shows all {everything} rows."
+    )
 
 
 def rows_data(view: View) -> dict[str, Any] | None:
-    """What a saved page has of held-out rows beside their columns (`hypothesis-data`): losses, depths, bars."""
-    if view.hypothesis_data is None:
+    """What a saved page has of held-out rows beside their columns (`held-out-data`): losses, depths, bars."""
+    if view.held_out_data is None:
         return None
     audit = view.audit
     rows = np.flatnonzero(~audit.discover)

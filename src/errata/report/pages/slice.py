@@ -11,6 +11,8 @@ import numpy as np
 from ...core import Array, Audit, Slice
 from ...core.audit import UNCONFIRMABLE
 from ...core.gaps import wilson
+from ...core.judgement import leaves_scope
+from ...core.scope import scope_in_words
 from ...explain.near import Near
 from ...hypothesis import OwnSlices
 from .. import marks, numbers, script_data, sentences
@@ -103,8 +105,14 @@ def forest(view: View, slice_: Slice) -> list[dict[str, Any]]:
         found = slice_.judged.found.confirm
         lines.append(("As it was found", found.errors, found.n, False))
     lines += _same_class(view, slice_)
-    lines.append(("All the rest", round(measured.rest_rate * measured.rest_n), measured.rest_n, False))
+    lines.append((_rest_name(view, slice_), round(measured.rest_rate * measured.rest_n), measured.rest_n, False))
     return [_rate_line(view.axis, slice_, *line) for line in lines if line[2]]
+
+
+def _rest_name(view: View, slice_: Slice) -> str:
+    """What the slice is compared with: within a class, the rest of that class alone."""
+    scope = scope_in_words(view.audit.evaluation, slice_.rule.get("scope"))
+    return f"The rest of {scope}" if scope and not leaves_scope(slice_) else "All the rest"
 
 
 def _same_class(view: View, slice_: Slice) -> list[tuple[str, int, int, bool]]:
@@ -177,7 +185,7 @@ def saved_data(view: View) -> dict[str, Any]:
     points = None
     if len(audit.evaluation) <= script_data.MOST_POINTS:
         points = script_data.map_data(audit)
-    data = {"map-data": points, "hypothesis-data": view.hypothesis_data}
+    data = {"map-data": points, "held-out-data": view.held_out_data}
     return {id: value for id, value in data.items() if value is not None}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import Slice
+from ...core.audit import UNCONFIRMABLE
 from ...core.metrics import MEANINGS
 from ...explain.metrics import MetricRow, SliceMetrics
 from .. import numbers
@@ -34,9 +35,9 @@ RATES = ("error", "selection_rate", "fpr", "fnr", "precision", "recall")  # shar
 
 
 def metric_table(view: View, slice_: Slice) -> dict[str, Any] | None:
-    """One row a metric; None where the slice has none."""
+    """One row a metric; None where the slice has none, or no number of it is shown."""
     metrics = slice_.explanation(SliceMetrics)
-    if metrics is None:
+    if metrics is None or slice_.reason == UNCONFIRMABLE:
         return None
     return {"rows": [_line(row) for row in metrics.rows]}
 

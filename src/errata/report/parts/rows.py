@@ -38,7 +38,7 @@ def rows_section(view: View, slice_: Slice, parts: Sequence[Values]) -> dict[str
         right = numbers.rate_of(measured.n - measured.errors, measured.n)
     return {
         "heading": heading,
-        "all_members": f"See all {numbers.counted(int(slice_.members.sum()), 'member')}",
+        "all_members": _all_members(view, slice_),
         "shown": f"{numbers.counted(rows, 'row')} from {numbers.counted(len(groups), 'group')}; "
         "shares are drawn above each.",
         "one_sided": f"Errors only. {right} of this slice is right; a hypothesis from errors alone is often false.",
@@ -46,6 +46,16 @@ def rows_section(view: View, slice_: Slice, parts: Sequence[Values]) -> dict[str
         "folded": folded,
         "training": strongest_opponents(slice_),
     }
+
+
+def _all_members(view: View, slice_: Slice) -> str:
+    """The words of the link to all members; "" where a saved page has no list of them."""
+    if not view.links.saved:
+        return f"See all {numbers.counted(int(slice_.members.sum()), 'member')}"
+    if view.held_out_data is None:
+        return ""
+    held_out = int((slice_.members & ~view.audit.discover).sum())  # the only rows that it lists
+    return f"See all {numbers.counted(held_out, 'held-out member')}"
 
 
 SECTION = Section("rows", "Rows", 1, template="section_rows.html", context=rows_section, always=True)
@@ -123,7 +133,7 @@ def _measure_as_found(slice_: Slice) -> HeldOutMeasure | None:
 
 def _members_note(slice_: Slice, rows: Sequence[Example], of: int) -> str:
     measured = _measure_as_found(slice_)
-    known = measured is not None and measured.error_rate is not None
+    known = measured is not None and measured.error_rate is not None and slice_.reason != UNCONFIRMABLE
     wrong = sum(bool(row.wrong) for row in rows) if known else None
     in_all = ""
     if measured is not None:

@@ -26,8 +26,7 @@ def size_plots(view: View, slice_: None) -> dict[str, Any] | None:
     plots = of_kind(view.audit.explanations, Sizes)
     if not plots:
         return None
-    numbered = {slice_.id: j + 1 for j, slice_ in enumerate(view.audit.slices)}
-    return {"plots": [marks.size_plot(_as_left(view, plot), numbered) for plot in plots]}
+    return {"plots": [marks.size_plot(_as_left(view, plot)) for plot in plots]}
 
 
 def _as_left(view: View, sizes: Sizes) -> Sizes:

@@ -11,7 +11,7 @@ from ...explain.captions import CaptionRow, DirectionCaptions
 from ...explain.descriptions import Descriptions
 from ...explain.names import Name
 from ...explain.tokens import Tokens
-from .. import numbers, sentences
+from .. import name_sentences, numbers, sentences
 from ..contract import Part, Section, View
 from ..row_items import SHORT
 from .profile import outcome_head, outcome_texts
@@ -135,15 +135,15 @@ def nearest_texts(slice_: Slice) -> str:
 
 
 def name_score(slice_: Slice) -> str:
-    """How well the machine-made name fits, in one sentence."""
+    """How well the machine-made name fits, and whether it tells errors."""
     name = slice_.explanation(Name)
-    return "" if name is None else sentences.name_score(name)
+    return "" if name is None else name_sentences.name_score(name)
 
 
-def name_doubts(slice_: Slice) -> str:
-    """That the machine-made name is weak, or what members have more of where there is none."""
+def name_fit(slice_: Slice) -> str:
+    """How well the machine-made name fits, or what members have more of where there is none."""
     name = slice_.explanation(Name)
-    return "" if name is None else sentences.name_doubts(name)
+    return "" if name is None else name_sentences.name_fit(name)
 
 
 TOKENS = Part("tokens", SECTION, token_table, "part_tokens.html", order=1)

@@ -45,16 +45,29 @@ function show() {
   find(".count").textContent = `${state.done} of ${state.of} done`;
   find(".progress .done").setAttribute("width", `${state.of ? (100 * state.done) / state.of : 0}%`);
   find('[data-do="undo"]').disabled = state.entries.length === 0;
-  image.hidden = !item?.picture; text.hidden = item?.text == null; empty.hidden = Boolean(item?.picture || item?.text != null);
+  image.hidden = !item?.picture; text.hidden = item?.text == null;
+  empty.hidden = Boolean(item?.picture || item?.text != null || item?.metadata?.length);
+  showColumns(item?.metadata ?? []);
   for (const button of box.querySelectorAll("[data-answer]")) button.disabled = !item;
   if (find("[data-next]")) find("[data-next]").hidden = Boolean(item);
   if (!item) { empty.hidden = false; empty.textContent = `All ${state.of} rows have your answer.`; return; }
   if (item.picture) { image.src = item.picture; image.alt = `Item ${state.done + 1} of ${state.of}, not yet labelled`; }
   if (item.text != null) text.textContent = item.text;
-  if (!item.picture && item.text == null) empty.textContent = `Row ${item.id} has no image and no text.`;
+  if (!empty.hidden) empty.textContent = `Row ${item.id} has no image and no text.`;
   const next = state.items[state.at + 1];
   if (next?.picture) new Image().src = next.picture;
   state.shownAt = performance.now();
+}
+
+function showColumns(columns) {
+  const list = find(".item .facts-list");
+  list.hidden = columns.length === 0;
+  list.replaceChildren(...columns.flatMap(([name, value]) => {
+    const term = document.createElement("dt");
+    const detail = document.createElement("dd");
+    term.textContent = name; detail.textContent = value;
+    return [term, detail];
+  }));
 }
 
 function save(entry) { entry.saving = saveNow(entry); return entry.saving; }

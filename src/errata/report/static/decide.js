@@ -37,8 +37,16 @@ class Bar {
   act(what) {
     if (what === "cancel") return this.close();
     if (what === "rows") return this.toggleMoving();
+    if (what === "more") return this.toggleAll();
     if (what === "accepted" || what === "rejected") return this.save(() => ({ decision: this.now.decision === what ? "undecided" : what, into: null }));
     this.open(what);
+  }
+
+  // A phone has room for three buttons beside the page.
+  toggleAll() {
+    const button = this.element.querySelector('[data-do="more"]');
+    const all = this.element.classList.toggle("all");
+    button.setAttribute("aria-expanded", String(all)); button.textContent = all ? "Less" : "More";
   }
 
   // While it is pressed, a click on a row puts it out of the slice, or back, and does not open it.
@@ -60,7 +68,7 @@ class Bar {
     (what === "merge" ? into : field).focus();
   }
 
-  setExpanded(what) { for (const button of this.element.querySelectorAll("[aria-expanded]")) button.setAttribute("aria-expanded", String(button.dataset.do === what)); }
+  setExpanded(what) { for (const button of this.element.querySelectorAll("[aria-expanded]:not(.unfold)")) button.setAttribute("aria-expanded", String(button.dataset.do === what)); }
 
   close() { this.form.hidden = true; this.setExpanded(null); this.element.querySelector(`[data-do="${this.action}"]`)?.focus(); }
 
@@ -106,7 +114,7 @@ class Bar {
 
   // After a refusal, what was decided before it was known is dropped: it would replace what nobody has read.
   save(makeChange) {
-    if (lacksName()) { this.what.textContent = "Not saved: it needs your name."; return; }
+    if (lacksName(() => this.save(makeChange))) { this.what.textContent = "Not saved yet: it needs your name."; return; }
     const failures = this.failures;
     const person = personName();
     sendInTurn(() => {
@@ -150,7 +158,7 @@ class Bar {
 
 for (const element of document.querySelectorAll("[data-decide]")) element.errataBar = new Bar(element);
 
-document.addEventListener("errata-move", (event) => { if (document.querySelector("[data-decide]") && lacksName()) event.preventDefault(); });
+document.addEventListener("errata-move", (event) => { if (document.querySelector("[data-decide]") && lacksName(event.detail.again)) event.preventDefault(); });
 
 async function saveMove({ slice, row, inside }, person) {
   const sentence = document.querySelector(`[data-moved="${CSS.escape(slice)}"]`);
@@ -168,10 +176,9 @@ document.addEventListener("errata-moved", (event) => {
   sendInTurn(() => saveMove(event.detail, person));
 });
 
-document.addEventListener("errata-save-loop", async (event) => {
-  const sentence = event.target.querySelector(".hand");
-  const { loop } = event.detail;
-  if (lacksName()) return;
+async function saveLoop(map, loop) {
+  const sentence = map.querySelector(".hand");
+  if (lacksName(() => saveLoop(map, loop))) return;
   try {
     const drawing = await post("/api/drawn", { loop, name: `Loop of ${new Date().toLocaleString("en-GB")}`, person: personName() });
     const link = document.createElement("a");
@@ -179,4 +186,6 @@ document.addEventListener("errata-save-loop", async (event) => {
     sentence.textContent = `Saved as ${drawing.slice}, ${drawing.items} rows, drawn by hand. It is a hypothesis until it is measured on new rows. `;
     sentence.append(link, ".");
   } catch (error) { sentence.textContent = `Not saved: ${error.message}`; }
-});
+}
+
+document.addEventListener("errata-save-loop", (event) => saveLoop(event.target, event.detail.loop));

@@ -47,7 +47,7 @@ document.addEventListener("click", (event) => {
 
 function move(row, inside) {
   const mixed = row.closest("[data-mixed]");
-  if (!mixed.dispatchEvent(new CustomEvent("errata-move", { bubbles: true, cancelable: true }))) return;
+  if (!mixed.dispatchEvent(new CustomEvent("errata-move", { bubbles: true, cancelable: true, detail: { again: () => move(row, inside) } }))) return;
   const edits = mixed.errataEdits;
   const found = !("outside" in row.dataset);
   if (inside === found) delete edits[row.dataset.row]; else edits[row.dataset.row] = inside; // back where it was

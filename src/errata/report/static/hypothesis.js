@@ -1,5 +1,5 @@
 // A hypothesis of the reader's, tested on held-out rows: in a saved page here, with a server there.
-const dataElement = document.getElementById("hypothesis-data");
+const dataElement = document.getElementById("held-out-data");
 const heldOut = dataElement ? JSON.parse(dataElement.textContent) : null;
 const outcomes = heldOut ? Uint8Array.from(atob(heldOut.wrong), (c) => c.charCodeAt(0)) : null;
 const testedTexts = new Map(); // slice -> texts: each hypothesis on the same rows widens the interval of the next
@@ -65,7 +65,7 @@ async function runTest(form, text) {
     if (counts.interval === null) return counts;
     return { ...counts, interval: wilson(counts.errors, counts.n, normalQuantile(counts.hypotheses)) };
   }
-  if (lacksName()) throw new Error("Not tested: it needs your name.");
+  if (lacksName(() => form.requestSubmit())) throw new Error("Not tested yet: it needs your name.");
   const body = JSON.stringify({ text, slice: form.dataset.hypothesis || null, person: personName() });
   const answer = await fetch(form.dataset.api, { method: "POST", headers: { "content-type": "application/json" }, body });
   const result = await answer.json().catch(() => ({}));

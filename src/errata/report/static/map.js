@@ -357,14 +357,14 @@ function describeSaved(row) {
   const value = (name) => (j < 0 ? null : own.columns[name]?.values[j] ?? null);
   const id = value("id") ?? String(row);
   const columns = Object.keys(own.columns).filter((name) => !["id", "label", "prediction", "text"].includes(name));
-  return { row, id, label: value("label"), prediction: value("prediction"), wrong: j < 0 ? null : own.wrong[j] === WRONG, text: value("text")?.slice(0, 320) ?? null, columns: columns.slice(0, 4).map((name) => [name, value(name)]) };
+  return { row, id, label: value("label"), prediction: value("prediction"), wrong: j < 0 || own.wrong[j] > WRONG ? null : own.wrong[j] === WRONG, text: value("text")?.slice(0, 320) ?? null, columns: columns.slice(0, 4).map((name) => [name, value(name)]) };
 }
 
 let savedRows = null;
 function readSaved() {
   if (savedRows) return savedRows;
   const read = (id) => { const element = document.getElementById(id); return element ? JSON.parse(element.textContent) : null; };
-  const rows = read("rows-data"), held = read("hypothesis-data");
+  const rows = read("rows-data"), held = read("held-out-data");
   savedRows = { rows: rows && new Int32Array(bytes(rows.rows).buffer), columns: held?.columns ?? {}, wrong: held ? bytes(held.wrong) : [] };
   return savedRows;
 }

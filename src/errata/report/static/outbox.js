@@ -1,6 +1,7 @@
-// Answers on their way to the server. What could not be sent waits in this tab, is sent again, and can be downloaded as a
+// Answers until the server has them. What could not be sent waits in this tab, is sent again, and can be downloaded as a
 // file that `errata annotations import` reads; sent and imported both, it is one answer, by its key.
 const FINAL = new Set([400, 404, 409, 413, 415, 422]); // the answer itself is wrong: sending it again is no use
+const PATIENCE = 10_000; // a server that does not answer has not saved
 
 class Outbox {
   constructor(box, resend) {
@@ -9,25 +10,29 @@ class Outbox {
     this.filed = new Set();
     this.button = box.querySelector('[data-do="file"]');
     this.button.addEventListener("click", () => this.download());
-    setInterval(() => { for (const entry of [...this.waiting]) resend(entry); }, 3000);
+    setInterval(() => { for (const entry of this.waiting.filter((entry) => !entry.underway)) resend(entry); }, 3000);
     addEventListener("beforeunload", (event) => { if (this.waiting.some((entry) => !this.filed.has(entry))) event.preventDefault(); });
   }
 
   async send(entry) {
     entry.at ??= new Date().toISOString();
+    entry.underway = true;
+    if (!this.waiting.includes(entry)) this.waiting.push(entry);
     try {
       const saved = await this.post(entry);
       this.drop(entry);
       return saved;
     } catch (error) {
-      if (entry.refused) this.drop(entry); else if (!this.waiting.includes(entry)) this.waiting.push(entry);
-      this.showUnsaved();
+      entry.failed = true;
+      if (entry.refused) this.drop(entry);
       throw error;
-    }
+    } finally { entry.underway = false; this.showUnsaved(); }
   }
 
   async post(entry) {
-    const answer = await fetch("/api/annotations", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(entry.annotation) });
+    const answer = await fetch("/api/annotations", {
+      method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(entry.annotation), signal: AbortSignal.timeout(PATIENCE),
+    });
     const result = await answer.json().catch(() => ({ detail: answer.statusText }));
     entry.refused = FINAL.has(answer.status);
     if (!answer.ok) throw new Error(result.detail);
@@ -36,8 +41,9 @@ class Outbox {
 
   drop(entry) { this.waiting = this.waiting.filter((other) => other !== entry); this.showUnsaved(); }
 
+  // An answer that is underway for the first time is no trouble yet; once one has failed, those behind it are not saved either.
   showUnsaved() {
-    const n = this.waiting.length;
+    const n = this.waiting.some((entry) => entry.failed) ? this.waiting.length : 0;
     this.box.querySelector(".unsaved").textContent = n ? `${n} ${n === 1 ? "answer is" : "answers are"} not saved. They stay in this tab and are sent again.` : "";
     this.button.hidden = n === 0;
   }

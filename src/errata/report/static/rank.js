@@ -1,20 +1,48 @@
-// Overview: the confirmed slices in another order. What to sort by sits in data-* attributes; the first order is the audit's own.
-const lists = [document.getElementById("finds"), document.getElementById("more-finds")].filter(Boolean);
-const first = lists.flatMap((list) => [...list.children]);
-const shown = lists.length ? lists[0].children.length : 0; // the others are folded away
+// Overview: slices in another order. What to sort by sits in data-* attributes, and the order in the address, so that Back
+// and a shared link show it: `?order=gap`, in a saved page `#overview?order=gap`.
+const isSaved = document.querySelector("[data-paged]") != null;
+const radios = [...document.querySelectorAll("input[name=order]")];
+const START = radios[0]?.value;
 
-function order(radio) {
-  const key = radio.value;
-  const rows = key === "excess" ? first : [...first].sort((a, b) => Number(b.dataset[key]) - Number(a.dataset[key]));
-  lists[0].append(...rows.slice(0, shown));
-  lists[1]?.append(...rows.slice(shown));
-  document.getElementById("ordered").textContent = `Ordered by ${radio.dataset.words}.`;
+// Lists of one kind are one list, of which the end may be folded away.
+const kinds = new Map();
+for (const list of document.querySelectorAll("[data-ranked]")) kinds.set(list.dataset.ranked, [...(kinds.get(list.dataset.ranked) ?? []), list]);
+
+function sortLists(key) {
+  const compare = (a, b) => b.dataset[key] - a.dataset[key] || b.dataset.priority - a.dataset.priority;
+  for (const lists of kinds.values()) {
+    const sizes = lists.map((list) => list.children.length);
+    const rows = lists.flatMap((list) => [...list.children]).sort(compare);
+    lists.forEach((list, i) => list.append(...rows.splice(0, sizes[i])));
+  }
 }
 
-for (const radio of document.querySelectorAll("input[name=order]")) radio.addEventListener("change", () => order(radio));
+const addressParts = () => new URLSearchParams(isSaved ? location.hash.split("?")[1] ?? "" : location.search);
 
-// A browser that comes back lights the order that was chosen; the list must follow it.
-addEventListener("pageshow", () => {
-  const radio = document.querySelector("input[name=order]:checked");
-  if (radio && radio.value !== "excess") order(radio);
-});
+function orderInAddress() {
+  const wanted = addressParts().get("order");
+  return radios.some((radio) => radio.value === wanted) ? wanted : START;
+}
+
+// Open folds are in the address too, and stay there.
+function writeAddress(order) {
+  const parts = addressParts();
+  if (order === START) parts.delete("order"); else parts.set("order", order);
+  const query = parts.size ? `?${parts}` : "";
+  history.replaceState(null, "", isSaved ? `#overview${query}` : location.pathname + query + location.hash);
+}
+
+function show(order) {
+  const radio = radios.find((one) => one.value === order);
+  radio.checked = true;
+  sortLists(order);
+  document.getElementById("ordered").textContent = radio.dataset.words;
+}
+
+for (const radio of radios) radio.addEventListener("change", () => { writeAddress(radio.value); show(radio.value); });
+
+if (radios.length) {
+  // A browser that comes back lights the order that was lit; the address says which one it is.
+  addEventListener("pageshow", () => show(orderInAddress()));
+  document.addEventListener("errata-shown", (event) => { if (event.detail === "overview") show(orderInAddress()); });
+}

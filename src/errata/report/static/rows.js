@@ -134,12 +134,25 @@ class RowList {
     return card;
   }
 
-  showNumbers(view) {
+  showNumbers(view, list) {
     const said = this.page.querySelector(".rows-said");
+    const rows = `${inEnglish(view.n)} ${isSaved ? "held-out " : ""}${view.n === 1 ? "row" : "rows"} ${this.verb(view.n)}.`;
     const rate = (k, n) => (n < 20 ? `${k} of ${n}` : `${inEnglish(k)} of ${inEnglish(n)}: ${(100 * k / n).toFixed(1)}%`);
     const rest = view.others ? `; of the ${inEnglish(view.others)} others, ${view.others < 20 ? `${view.others_wrong}` : `${(100 * view.others_wrong / view.others).toFixed(1)}%`}` : "";
     said.classList.remove("bad");
-    said.textContent = view.n === 0 ? "No row matches." : `${inEnglish(view.n)} ${view.n === 1 ? "row" : "rows"} listed.${view.known ? ` Wrong: ${rate(view.wrong, view.n)}${rest}.` : ""}`;
+    said.textContent = view.n === 0 ? "No row matches." : `${rows}${view.known ? ` Wrong: ${rate(view.wrong, view.n)}${rest}.` : ""}${this.heldWords(view, list)}`;
+  }
+
+  verb(n) {
+    if (!isSaved) return "listed";
+    return n === 1 ? "matches" : "match";
+  }
+
+  // What a saved page lists of the rows that match, where it does not list all.
+  heldWords(view, list) {
+    if (list.total === view.n) return "";
+    if (list.total === 0) return " This page holds the image of none of them; under “More filters” you can list them without.";
+    return ` Listed: the ${inEnglish(list.total)} whose image this page holds. They were chosen to show the slices, not at random, so no rate of them is given.`;
   }
 
   showChips(query) {
@@ -190,7 +203,7 @@ class RowList {
     }
     button.type = "button";
     button.append(makeText("span", "name", bar.label), svg, makeText("span", "v", inEnglish(bar.in)));
-    button.setAttribute("aria-label", `${bar.label}: ${(100 * inside).toFixed(0)}% of the listed rows, ${(100 * outside).toFixed(0)}% of the others. List only these.`);
+    button.setAttribute("aria-label", `${bar.label}: ${(100 * inside).toFixed(0)}% of the ${isSaved ? "rows that match" : "listed rows"}, ${(100 * outside).toFixed(0)}% of the others. List only these.`);
     button.addEventListener("click", () => this.addCondition(bar.condition));
     line.append(button);
     return line;
@@ -233,7 +246,7 @@ class RowList {
   }
 
   move(line, slice, inside) {
-    if (!person.value.trim()) { setTimeout(lacksName, 50); return; } // behind the viewer, which closes first
+    if (!person.value.trim()) { setTimeout(() => lacksName(() => this.move(line, slice, inside)), 50); return; } // behind the viewer, which closes first
     const body = JSON.stringify({ slice, item: line.id, inside, person: personName() });
     const said = this.page.querySelector(".rows-said");
     fetch("/api/edits", { method: "POST", headers: { "content-type": "application/json" }, body })

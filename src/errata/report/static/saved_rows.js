@@ -1,14 +1,16 @@
-// The rows that a saved page holds, asked as a server is asked: held-out rows, with the columns of `hypothesis-data`.
+// The rows that a saved page holds, asked as a server is asked: held-out rows, with the columns of `held-out-data`.
+const UNKNOWN = 2; // whether it is wrong, as of losses
 const FEW = 4; // columns that stand for a row without an image or a text
 
 class SavedRows {
   constructor() {
     const read = (id) => { const element = document.getElementById(id); return element ? JSON.parse(element.textContent) : null; };
     this.data = read("rows-data");
-    this.held = read("hypothesis-data");
+    this.held = read("held-out-data");
     this.map = read("map-data");
     this.rows = new Int32Array(this.decode(this.data.rows).buffer);
     this.wrong = this.decode(this.held.wrong);
+    this.known = !this.wrong.includes(UNKNOWN);
     this.numbers = { loss: this.singles(this.data.loss), confidence: this.singles(this.data.confidence) };
     this.masks = new Map();
   }
@@ -68,13 +70,19 @@ class SavedRows {
     return found.sort((a, b) => key(a) - key(b));
   }
 
+  // What was said of a row; a number of a regression to three digits, as elsewhere.
+  said(name, j) {
+    const value = this.value(name, j);
+    return typeof value === "number" && !Number.isInteger(value) ? String(Number(value.toPrecision(3))) : value;
+  }
+
   line(j) {
     const names = Object.keys(this.held.columns).filter((name) => !["id", "label", "prediction", "text"].includes(name));
     const text = this.value("text", j);
     const all = names.map((name) => [name, String(this.value(name, j) ?? "missing")]);
     return {
-      j, row: this.rows[j], id: String(this.value("id", j)), label: this.value("label", j), prediction: this.value("prediction", j),
-      wrong: this.wrong[j] === 1, loss: this.numbers.loss?.[j].toPrecision(3) ?? null, confidence: this.numbers.confidence?.[j] ?? null,
+      j, row: this.rows[j], id: String(this.value("id", j)), label: this.said("label", j), prediction: this.said("prediction", j),
+      wrong: this.known ? this.wrong[j] === 1 : null, loss: this.numbers.loss?.[j].toPrecision(3) ?? null, confidence: this.numbers.confidence?.[j] ?? null,
       role: "held-out", text, columns: text === null && !hasImages ? all.slice(0, FEW) : [], metadata: all,
     };
   }
@@ -84,13 +92,15 @@ class SavedRows {
     return { total: found.length, start, order: query.order, rows: found.slice(start, start + count).map((j) => this.line(j)) };
   }
 
+  // Of all rows that match, whether this page holds their images or not: those that it holds were chosen to be looked at,
+  // and are wrong more often than others.
   async view(query) {
-    const found = this.find(query);
+    const found = this.find({ ...query, pictured: "" });
     const inside = new Uint8Array(this.data.n);
     for (const j of found) inside[j] = 1;
     const wrong = found.filter((j) => this.wrong[j] === 1).length;
     const all = this.wrong.reduce((sum, bit) => sum + (bit === 1 ? 1 : 0), 0);
-    const counts = { n: found.length, wrong, others: this.data.n - found.length, others_wrong: all - wrong, known: true };
+    const counts = { n: found.length, wrong, others: this.data.n - found.length, others_wrong: all - wrong, known: this.known };
     return { ...counts, columns: this.data.columns.map((column) => this.count(column, inside)), lit: this.light(found) };
   }
 
