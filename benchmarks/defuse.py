@@ -6,6 +6,8 @@
     python benchmarks/defuse.py pack --output FOLDER     signs for a machine without parquet
     python benchmarks/defuse.py time          the paper's volume on MNIST: 800 epochs, Q = 500 of 60,000 pictures
     python benchmarks/defuse.py mixture       the mixture beside scikit-learn's
+    python benchmarks/defuse.py novelty --output FOLDER   of runs on digits there: are samples near to known mistakes
+                                              because they are mistakes, or because the generator blurs?
 
 The classifier, the VAE and the oracle are trained here. The classifier of digits learns from a fifth of the pictures
 until it is right on all of them, so that more training alone can gain little; it is corrected on those rows. The VAE
@@ -38,7 +40,8 @@ from torch.nn import functional
 from errata.bench.tables import data_folder
 from errata.defuse import DefuseSettings, defuse
 from errata.defuse.distil import distil
-from errata.defuse.identify import Classifier, Noise, identify
+from errata.defuse.identify import Classifier, Noise, identify, predict_classes
+from errata.defuse.novelty import novelty
 from errata.defuse.settings import parse_setting
 from errata.defuse.stages import RunFolder
 from errata.defuse.vae import Architecture, Vae, decode_codes, encode_images, fit_vae, fitting_architecture, new_vae
@@ -51,6 +54,7 @@ LEARNT = 12_000  # digits
 LEARNING_RATES = (1e-3, 1e-4)
 CONVERGED = (12, 4)  # epochs at each of them
 READABLE = 40  # px of the photograph
+MISTAKES = 516  # in figure 2 of the paper
 
 
 @dataclass(frozen=True)
@@ -450,9 +454,71 @@ def mixture() -> None:
     print(f"largest difference of a mean: {np.abs(ours.means - theirs.means_).max():.1e}")
 
 
+def nearness(seed: int, output: Path) -> None:
+    """Distances from known mistakes of region samples, and of images that are right, as they are and reconstructed."""
+    study = mnist()
+    folder = output / f"defuse-mnist-{seed}"
+    told = json.loads(folder.with_suffix(".json").read_text())
+    model = study.network(seed)
+    model.load_state_dict(load_file(folder.with_suffix(".safetensors")))
+    classifier = Classifier(model, study.prepare)
+
+    def predict(images: Array) -> Array:
+        return predict_classes(classifier, images, device="cpu")
+
+    pictures = study.train
+    if (predict(_coloured(pictures[0])) == pictures[1]).all():
+        pictures = study.validation
+    images = _coloured(pictures[0])
+    said = predict(images)
+    wrong = said != pictures[1]
+    known = images[wrong]
+    vae = Vae.from_state(RunFolder(folder).load("vae"))
+    held = _coloured(study.test[0])[predict(_coloured(study.test[0])) == study.test[1]][:2000]
+    shown = RunFolder(folder).load("samples").arrays["pictures"]
+    chosen = [number for number, one in enumerate(told["judged"]) if one["verdict"] == "misclassified"]
+    groups = {
+        "samples of misclassified regions": shown[chosen].reshape(-1, *shown.shape[2:]),
+        "samples of all regions": shown.reshape(-1, *shown.shape[2:]),
+        "test images that are right": held,
+        "the same, reconstructed": decode_codes(vae, encode_images(vae, held, device="cpu"), device="cpu"),
+    }
+    print(f"seed {seed}: {len(known)} known mistakes")
+    for name, group in groups.items():
+        distances = novelty(group, known)
+        same = (said[wrong][distances.nearest] == predict(group)).mean()
+        farther = "too few known mistakes to compare"
+        if distances.farther is not None:
+            farther = f"{100 * distances.farther:.0f}% farther than known mistakes from each other"
+            farther += f" (median {np.median(distances.usual):.2f})"
+        print(f"  {name}: n = {len(group):,}; median distance {np.median(distances.distances):.2f}; {farther}")
+        print(f"    {100 * same:.0f}% have the prediction of the nearest known mistake", flush=True)
+
+
+def crowding(seed: int, output: Path) -> None:
+    """Figure 2 of the paper in numbers: of the ten codes nearest to an identified mistake, how many are mistakes? One
+    mistake an image, among the codes of 10,000 training images that have none."""
+    folder = RunFolder(output / f"defuse-mnist-{seed}")
+    arrays = folder.load("mistakes").arrays
+    chance = np.random.default_rng(seed)
+    order = chance.permutation(len(arrays["rows"]))
+    first = order[np.unique(arrays["rows"][order], return_index=True)[1]]
+    mistakes = arrays["codes"][chance.permutation(first)[:MISTAKES]]
+    images = _coloured(mnist().train[0])
+    others = np.setdiff1d(np.arange(len(images)), arrays["rows"])[:10_000]
+    codes = np.concatenate([mistakes, encode_images(Vae.from_state(folder.load("vae")), images[others], device="cpu")])
+    distances = np.square(mistakes[:, None] - codes[None]).sum(axis=2)
+    nearest = np.argsort(distances, axis=1)[:, 1:11]  # the first is itself
+    share = (nearest < len(mistakes)).mean()
+    base = (len(mistakes) - 1) / (len(codes) - 1)
+    print(
+        f"seed {seed}: {len(mistakes)} mistakes; {share:.3f} of their ten nearest codes are mistakes, of all {base:.3f}"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=[*STUDIES, "time", "mixture", "pack"])
+    parser.add_argument("what", choices=[*STUDIES, "time", "mixture", "pack", "novelty"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     device = "cuda" if torch.cuda.is_available() else "cpu"
     parser.add_argument("--device", default=device)
@@ -472,6 +538,11 @@ def main() -> None:
         return
     if asked.what == "pack":
         pack(asked.output)
+        return
+    if asked.what == "novelty":
+        for seed in asked.seeds:
+            nearness(seed, asked.output)
+            crowding(seed, asked.output)
         return
     if asked.what == "time":
         time_published(asked.device)

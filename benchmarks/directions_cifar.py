@@ -5,6 +5,8 @@
     python benchmarks/directions_cifar.py selection    100 a superclass added from a pool, and trained again
     python benchmarks/directions_cifar.py nearest      accuracy of the K test pictures nearest to a caption
     python benchmarks/directions_cifar.py strength     the direction's strength against the share that was cut
+    python benchmarks/directions_cifar.py strength --space classes   without EfficientNet: by the layer of a small
+                                                       network of the ten classes, trained on rows of its own
     python benchmarks/directions_cifar.py runs         a network's directions on a second run and another kind of model
 
 Of 50,000 pictures 40% are there to train, 20% to validate, 40% are a pool; --rows of the first and the last are used,
@@ -37,6 +39,7 @@ import errata
 from bridge import CLASSES, PLANTED, VEHICLES, kept, said, table
 from errata import Audit, Captions, Evaluation, Source, fix
 from errata.bench.tables import data_folder
+from errata.core.split import discover_mask
 from errata.explain.captions import Direction, caption_slice
 from errata.explain.view import view_of
 from errata.inputs import Bridge
@@ -50,6 +53,7 @@ SUPERCLASSES = ("animal", "vehicle")
 PAIRS = (*PLANTED, ("bird", "truck"))  # the first is the paper's choice: the worst class of each when none is cut
 EPOCHS = 12
 PLAIN = Recipe(EPOCHS)
+FINE = Recipe(6)  # of the network of ten classes
 RECIPES = {"confidence": PLAIN, "LfF": Recipe(EPOCHS, q=0.7), "JTT": Recipe(2)}
 RANKINGS = ("directions, bridge", "directions, backbone", "directions, own layer", "confidence", "LfF", "JTT", "Domino")
 WAYS = ("nothing", "random", "confidence", *RANKINGS[:2], "oracle")  # `chosen` also knows the other rankings
@@ -68,16 +72,19 @@ class Pictures:
     pixels: Array  # (n, 32, 32, 3) bytes
     fine: Array  # (n,) index in CLASSES
     features: Array  # (n, 1280)
-    bridge: Bridge
+    bridge: Bridge | None  # None where EfficientNet is not asked
     folder: Path
 
     @classmethod
-    def read(cls, folder: Path) -> Pictures:
+    def read(cls, folder: Path, backbone: bool = True) -> Pictures:
         rows = pd.read_parquet(data_folder() / "cifar10.parquet").sort_values("split", ascending=False, kind="stable")
         pixels = np.stack([np.asarray(Image.open(io.BytesIO(data)).convert("RGB")) for data in rows.image])
-        features = kept(folder / f"cifar10-{PX}px.npy", lambda: bridging.seen(rows.image.tolist(), PX))
-        theirs, labels, names = bridging.imagenet(folder)
-        bridge = Bridge.fit(theirs, names, labels).recentred(features[:ROWS])
+        features = np.empty((len(rows), 0))
+        bridge = None
+        if backbone:
+            features = kept(folder / f"cifar10-{PX}px.npy", lambda: bridging.seen(rows.image.tolist(), PX))
+            theirs, labels, names = bridging.imagenet(folder)
+            bridge = Bridge.fit(theirs, names, labels).recentred(features[:ROWS])
         chance = np.random.default_rng(0)  # rows come by class: what ties are broken by must not
         order = np.concatenate([chance.permutation(ROWS), ROWS + chance.permutation(len(rows) - ROWS)])
         return cls(pixels[order], rows.label.map(CLASSES.index).to_numpy()[order], features[order], bridge, folder)
@@ -107,6 +114,7 @@ class World:
     size: int  # rows for training, before any are cut, and in the pool
     removed: float = 0.75
     permutations: int = 0
+    mislabelled: bool = False  # the cut rows stay, under the other superclass: more harm than their absence does
 
     @cached_property
     def roles(self) -> dict[str, Array]:
@@ -115,11 +123,18 @@ class World:
         train, validation, pool = np.split(order, [2 * ROWS // 5, 3 * ROWS // 5])
         train = train[: self.size]
         pool = pool[: self.size]
-        for name in self.cut:
-            own = np.flatnonzero(self.fine(train) == CLASSES.index(name))
-            train = np.delete(train, own[round((1 - self.removed) * len(own)) :])
+        if not self.mislabelled:
+            train = train[~np.isin(train, self.cut_rows(train))]
         test = np.arange(ROWS, len(self.pictures.fine))
         return {"train": train, "validation": validation, "pool": pool, "test": test}
+
+    def cut_rows(self, rows: Array) -> Array:
+        """Those of the rows that are cut: the last of each class of which some are."""
+        cut = []
+        for name in self.cut:
+            own = rows[self.fine(rows) == CLASSES.index(name)]
+            cut.append(own[round((1 - self.removed) * len(own)) :])
+        return np.concatenate(cut)
 
     def fine(self, rows: Array) -> Array:
         return self.pictures.fine[rows]
@@ -135,15 +150,23 @@ class World:
     def trained(self, rows: Array, asked: Array, recipe: Recipe = PLAIN, more: int = 0) -> Seen:
         """What a network trained on some rows says of others. more: added to the seed."""
         pixels = self.pictures.pixels
-        pairs = pixels[rows], VEHICLES[self.fine(rows)]
-        return seen_by(self.pictures.folder, recipe, pairs, pixels[asked], seed=self.seed + more)
+        labels = VEHICLES[self.fine(rows)]
+        if self.mislabelled:
+            labels = np.where(np.isin(rows, self.cut_rows(rows)), 1 - labels, labels)
+        return seen_by(self.pictures.folder, recipe, (pixels[rows], labels), pixels[asked], seed=self.seed + more)
 
     def evaluation(self, role: str, space: str = "bridge", recipe: Recipe = PLAIN) -> Evaluation:
         rows = self.roles[role]
         pictures = self.pictures
         found = self.seen(recipe)[role]
-        views = {"bridge": pictures.placed, "backbone": pictures.features}
-        representation = views[space][rows] if space in views else found.hidden
+        if space == "bridge":
+            representation = pictures.placed[rows]
+        elif space == "backbone":
+            representation = pictures.features[rows]
+        elif space == "classes":
+            representation = self.of_classes[rows]
+        else:
+            representation = found.hidden
         return Evaluation(
             labels=VEHICLES[self.fine(rows)],
             probs=found.probs,
@@ -153,6 +176,24 @@ class World:
             # Not true of the own layer, but its SVM is wanted here, not an approximation of it.
             sources={space: Source(from_model=False)},
         )
+
+    @property
+    def of_classes(self) -> Array:
+        """(n, d) the layer of a network that knows the ten classes, trained on rows that have no other role."""
+        own = np.random.default_rng(self.seed).permutation(ROWS)[3 * ROWS // 5 + self.size :]
+        pixels = self.pictures.pixels
+        return seen_by(self.pictures.folder, FINE, (pixels[own], self.fine(own)), pixels, seed=self.seed).hidden
+
+    def strengths(self, space: str, errors_of: str) -> dict[int, dict[str, Any]]:
+        """By superclass: what the rule of its direction says. errors_of: "all", or "the cut class" to leave out
+        validation rows of other classes that are wrong."""
+        validation = self.evaluation("validation", space)
+        rows = validation.rows(discover_mask(validation))  # as an audit would search them
+        if errors_of != "all":
+            cut = (self.cut_class(0), self.cut_class(1))
+            rows = rows.rows(without_other_errors(rows.errors, rows.labels, self.fine(rows.ids), cut))
+        slicer = make("directions", options={"permutations": self.permutations}).fit(rows)
+        return {rule["scope"]["label"]: rule for rule in slicer.rules_}
 
     @cached_property
     def _audits(self) -> dict[str, Audit]:
@@ -170,6 +211,11 @@ class World:
 
     def cut_class(self, superclass: int) -> int:
         return CLASSES.index(self.cut[superclass])
+
+
+def without_other_errors(errors: Array, superclasses: Array, fine: Array, cut: tuple[int, int]) -> Array:
+    """(n,) False for rows that are wrong and not of the class that was cut of their superclass."""
+    return ~errors | (fine == np.array(cut)[superclasses])
 
 
 def hardness(world: World, ranking: str, role: str) -> Array:
@@ -386,35 +432,47 @@ def nearest(worlds: Sequence[World]) -> None:
     table(["score", "caption", *(f"{k} nearest" for k in NEAREST), "all"], rows)
 
 
-def strength(worlds: Sequence[World]) -> None:
+def strength(worlds: Sequence[World], space: str = "bridge", shares: Sequence[float] = REMOVED) -> None:
     rows = []
     found = []
-    for removed in REMOVED:
+    for removed in shares:
         these = [replace(world, removed=removed, permutations=20) for world in worlds]
-        here = np.array([fact for world in these for fact in strengths(world)])
+        here = np.array([fact for world in these for fact in strengths(world, space)])
         found += [(removed, *fact) for fact in here]
         apart = np.unique(here[:, :2], axis=0)  # where nothing is removed, all pairs of a seed share a network
         rows.append([f"{removed:.0%}", *map(over_runs, apart.T), *map(over_runs, here.T[2:])])
-    table(["removed", "strength", "its null", "accuracy of the cut class", "accuracy of the others"], rows)
-    removed, strong, _, cut, _ = np.transpose(found)
-    means = [np.mean(strong[removed == share]) for share in REMOVED]
-    print(
-        f"\nSpearman of strength with the removed share: {spearmanr(means, REMOVED).statistic:.2f} of means, "
-        f"{spearmanr(strong, removed).statistic:.2f} of all {len(strong)} directions; "
-        f"with the accuracy of the cut class: {spearmanr(strong, cut).statistic:.2f}"
-    )
+        print(rows[-1], flush=True)
+    told = [
+        "accuracy of the cut class",
+        "of the others",
+        "share of errors in the cut class",
+        "strength, its errors alone",
+    ]
+    table(["removed", "strength", "its null", *told], rows)
+    removed, strong, _, cut, _, share, alone = np.transpose(found)
+    for name, values in (("strength", strong), ("strength of the cut class's errors alone", alone)):
+        means = [np.mean(values[removed == part]) for part in shares]
+        print(
+            f"\nSpearman of {name} with the removed share: {spearmanr(means, shares).statistic:.2f} of means, "
+            f"{spearmanr(values, removed).statistic:.2f} of all {len(values)} directions; "
+            f"with the accuracy of the cut class: {spearmanr(values, cut).statistic:.2f}; "
+            f"with its share of the errors: {spearmanr(values, share).statistic:.2f}"
+        )
 
 
-def strengths(world: World) -> Iterator[tuple[float, float, float, float]]:
-    """For each superclass: strength, its null's mean, and test accuracy of the cut class and of the others."""
-    test = world.evaluation("test")
+def strengths(world: World, space: str) -> Iterator[tuple[float, ...]]:
+    """For each superclass: strength, its null's mean, test accuracy of the cut class and of the others, the cut class's
+    share of the errors, and the strength where no other class has errors."""
+    test = world.evaluation("test", space)
     fine = world.fine(world.roles["test"])
-    for found in world.audit("bridge").slices:
-        superclass = found.rule["scope"]["label"]
+    every = world.strengths(space, "all")
+    alone = world.strengths(space, "the cut class")
+    for superclass, rule in every.items():
         cut = fine == world.cut_class(superclass)
         own = test.labels == superclass
-        facts = found.rule["strength"], found.rule["null"]["mean"]
-        yield *facts, 1 - test.errors[cut].mean(), 1 - test.errors[own & ~cut].mean()
+        accuracies = 1 - test.errors[cut].mean(), 1 - test.errors[own & ~cut].mean()
+        share = test.errors[cut].sum() / test.errors[own].sum()
+        yield rule["strength"], rule["null"]["mean"], *accuracies, share, alone[superclass]["strength"]
 
 
 def runs(worlds: Sequence[World]) -> None:
@@ -474,12 +532,22 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2000, help="to train on before any are cut, and in the pool")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--pairs", type=int, nargs="+", default=range(len(PAIRS)), help="of classes to cut, by number")
+    parser.add_argument("--space", choices=["bridge", "classes"], default="bridge", help="of the study of strength")
+    parser.add_argument("--removed", type=float, nargs="+", default=REMOVED, help="shares of the cut class, there")
+    parser.add_argument("--mislabelled", action="store_true", help="the cut rows stay, under the other superclass")
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "errata-studies")
     asked = parser.parse_args()
-    pictures = Pictures.read(asked.cache)
-    worlds = [World(pictures, seed, PAIRS[pair], asked.rows) for seed in asked.seeds for pair in asked.pairs]
+    pictures = Pictures.read(asked.cache, backbone=asked.space == "bridge")
+    worlds = [
+        World(pictures, seed, PAIRS[pair], asked.rows, mislabelled=asked.mislabelled)
+        for seed in asked.seeds
+        for pair in asked.pairs
+    ]
     for study in asked.studies:
-        STUDIES[study](worlds)
+        if study == "strength":
+            strength(worlds, asked.space, asked.removed)
+        else:
+            STUDIES[study](worlds)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ The models and rows of benchmarks/spotlight_clusters.py; influence is of the las
 curvature of the same rows. Both methods cut all rows in 25. Coherence: the k-means objective, the mean squared distance
 to the cluster's mean, as a share of that of all rows to theirs; InfEmbed minimises it, so it can hardly lose.
 Homogeneity: the share of a cluster's commonest label, in clusters of at most 50% accuracy and in the others, weighted
-by rows. Branching: slices of `infembed-rule` with B = 2 and 3: how many, their rows, the accuracy in them.
+by rows. Branching: slices of `infembed-rule` with B = 2 and 3: how many, their rows, the accuracy in them, and how many
+of the rows of either are in both.
 """
 
 from __future__ import annotations
@@ -70,12 +71,23 @@ def homogeneity(rows: Evaluation, mine: Array) -> tuple[float, float]:
     return float(means[0]), float(means[1])
 
 
-def branching(rows: Evaluation, branches: int, seed: int) -> tuple[int, int, float]:
-    """Slices, their rows, and the accuracy in them."""
+def branching(rows: Evaluation, branches: int, seed: int) -> tuple[int, Array]:
+    """How many slices, and (n,) which rows are in one."""
     machine = make("infembed-rule", seed=seed, options={"branch": branches})
     inside = (machine.fit(rows).membership(rows) > 0.5).any(axis=1)
-    right = float(1 - rows.errors[inside].mean()) if inside.any() else np.nan
-    return len(machine.rules_), int(inside.sum()), right
+    return len(machine.rules_), inside
+
+
+def print_branching(worlds: list[tuple[Evaluation, int]]) -> None:
+    made = {branches: [branching(rows, branches, seed) for rows, seed in worlds] for branches in (2, 3)}
+    for branches, found in made.items():
+        facts = []
+        for (rows, _), (count, inside) in zip(worlds, found, strict=True):
+            right = 1 - float(rows.errors[inside].mean()) if inside.any() else np.nan
+            facts.append(f"{count} slices, {inside.sum()} rows, {right:.3f} right")
+        print(f"B = {branches}: {'; '.join(facts)}")
+    shared = [(a & b).sum() / max((a | b).sum(), 1) for (_, a), (_, b) in zip(made[2], made[3], strict=True)]
+    print(f"rows of either that are in both: {told(shared)}", flush=True)
 
 
 def told(values: list[float]) -> str:
@@ -99,8 +111,7 @@ def main() -> None:
             homes = [homogeneity(rows, mine) for rows, mine in clusters]
             cells = [told([coherence(*pair) for pair in clusters]), *(told([h[i] for h in homes]) for i in (0, 1))]
             print(f"| {label} | {' | '.join(cells)} |", flush=True)
-        for branches in (2, 3):
-            print(f"B = {branches}: {[branching(rows, branches, seed) for rows, seed in worlds]}", flush=True)
+        print_branching(worlds)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,9 @@
 """Is the first light worse than any cluster of its size? Figure 5 of d'Eon et al. 2022, on the data that are here.
 
     python benchmarks/spotlight_clusters.py [faces] [news] [sst2] [movielens] [adult] [wine] [imagenet] [--seeds 0 1 2]
+    python benchmarks/spotlight_clusters.py faces --lights 5           what each of five lights holds
+    python benchmarks/spotlight_clusters.py faces --sizes .001 .02 .1  what the first light holds at other sizes
+    python benchmarks/spotlight_clusters.py scenes --worlds FOLDER --sizes .02   of `errata bench spotcheck -o FOLDER`
 
 For every table a model is trained on some rows; of the others one half is searched, and the other half measured. The
 light is `spotlight:as_published` (2% of pictures, 5% of others, C = 1, or 10 for the 1,000 classes of ImageNet) and, at
@@ -8,15 +11,20 @@ the same size, `spotlight`; clusters are a Gaussian mixture (50 for pictures, 20
 are few) and GEORGE's, which read the label. A cluster is chosen, as the light is, by its mean loss on searched rows.
 Losses are cross-entropy; "highest loss" are as many rows by their own loss, "kind" the share of the commonest kind.
 imagenet wants what benchmarks/bridge.py wants, and keeps what the network sees in --cache. Data: ERRATA_DATA, or
-../shared/data beside the clone.
+../shared/data beside the clone. scenes: rows with a square of one trained world a seed, along 16 principal axes.
+--lights and --sizes: of the loss that a light holds beyond all searched rows, "kept" is the share that it holds beyond
+all held-out rows; "kind" is the one that it holds most beyond its share of all searched rows, "recall" how much of it
+is lit.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -33,6 +41,8 @@ from torch.nn import functional
 
 from errata import Evaluation
 from errata.bench import tables
+from errata.bench.recipes import RECIPES, splits
+from errata.bench.scenes import sample_world
 from errata.bench.tables import data_folder
 from errata.slicers import make
 from errata.train import fit, network, outputs
@@ -144,7 +154,7 @@ def words(train: pd.DataFrame, target: str, rows: pd.DataFrame, classes: int, se
     axes = TruncatedSVD(100, random_state=seed).fit(counts)
     X = axes.transform(counts) * 10  # of length about one otherwise, on which two layers learn slowly
     asked = axes.transform(vectors.transform(rows.text)) * 10
-    kinds = np.full(len(rows), "")
+    kinds = rows.label.to_numpy().astype(str)
     return Problem(X, train[target].to_numpy(), asked, rows.label.to_numpy(), classes, 8, kinds)
 
 
@@ -240,12 +250,36 @@ def imagenet(seed: int, folder: Path) -> Case:
     features, labels, _ = bridging.imagenet(folder)
     layer = bridging.network()._fc
     logits = features @ layer.weight.detach().numpy().T + layer.bias.detach().numpy()
-    kinds = np.full(1000, "thing")
+    kinds = superclass_names()
+    axes = PCA(HIDDEN, random_state=seed).fit_transform(features)  # 50 covariances of 1,280 columns ask for more rows
+    return Case(labels, softmax(logits), axes, *IMAGE, kinds[labels], barrier=10.0)
+
+
+def superclass_names() -> Array:
+    """(1000,) of ImageNet's classes."""
+    kinds = np.full(1000, "thing", dtype="U32")  # by itself numpy cuts names at five letters
     for name, spans in SUPERCLASSES.items():
         for first, end in spans:
             kinds[first:end] = name
-    axes = PCA(HIDDEN, random_state=seed).fit_transform(features)  # 50 covariances of 1,280 columns ask for more rows
-    return Case(labels, softmax(logits), axes, *IMAGE, kinds[labels], barrier=10.0)
+    return kinds
+
+
+def scenes(seed: int, folder: Path) -> Case:
+    """Rows with a square of a world that `errata bench spotcheck` trained; a kind is a blindspot."""
+    path = sorted(folder.glob("world-*.npz"))[seed]
+    with np.load(path, allow_pickle=False) as arrays:
+        blindspots = arrays["blindspot"]
+        world = sample_world(json.loads(str(arrays["facts"]))["seed"])
+        rows = splits(world, RECIPES["small"])["test"].truth == 1
+        hidden = arrays["penultimate"][rows].astype(np.float32)
+        square = 1 / (1 + np.exp(-arrays["logits"][rows].astype(np.float64)))
+    names = np.array(["", *(f"blindspot {number + 1}" for number in range(blindspots.shape[1]))])
+    inside = blindspots[rows]
+    kinds = names[np.where(inside.any(axis=1), inside.argmax(axis=1) + 1, 0)]
+    axes = PCA(16, random_state=seed).fit_transform(hidden)
+    probs = np.stack([1 - square, square], axis=1)
+    facts = {"in a blindspot": inside.any(axis=1)}
+    return Case(np.ones(len(axes), dtype=int), probs, axes, *IMAGE, kinds, facts=facts)
 
 
 CASES: dict[str, Callable[[int, Path], Case]] = {
@@ -256,6 +290,7 @@ CASES: dict[str, Callable[[int, Path], Case]] = {
     "adult": partial(by_perceptron, adult),
     "wine": partial(by_perceptron, wine),
     "imagenet": imagenet,
+    "scenes": scenes,
 }
 
 
@@ -327,6 +362,106 @@ def methods(case: Case) -> list[tuple[str, str, dict[str, Any]]]:
     return [*lights, ("GEORGE", "george:as_published", {})]
 
 
+# --- further lights, and other sizes -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Light:
+    """One light of a model, by held-out rows."""
+
+    region: Region
+    rows: float  # sum of its weights on held-out rows
+    kept: float  # share of its excess loss on searched rows that is there on held-out rows
+    kind: str  # that it holds most beyond its share of all rows, by searched rows
+    purity: float  # share of the light that is of that kind
+    base: float  # share of all rows that is
+    recall: float  # share of that kind that the light holds
+    again: float  # share of its weight that an earlier light has
+
+
+def lights_of(case: Case, seed: int, method: str, options: dict[str, Any]) -> list[Light]:
+    """In the order in which the method finds them."""
+    rows = np.arange(len(case.labels))
+    losses = -np.log(np.maximum(case.probs[rows, case.labels], 1e-12))
+    errors = (case.probs.argmax(axis=1) != case.labels).astype(float)
+    searched = np.random.default_rng([seed, 3]).random(len(rows)) < 0.5
+    whole = Evaluation(labels=case.labels, probs=case.probs, representations={"penultimate": case.hidden})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        weights = make(method, seed=seed, options=options).fit(whole.rows(searched)).membership(whole)
+    found = []
+    for number, k in enumerate(weights.T):
+        earlier = weights[:, :number].max(axis=1, initial=0.0)
+        found.append(one_light(case, k, earlier, losses, errors, searched))
+    return found
+
+
+def one_light(case: Case, k: Array, earlier: Array, losses: Array, errors: Array, searched: Array) -> Light:
+    place = region(case, k, losses, errors, searched)
+    held = np.where(searched, 0.0, k)
+    total = max(float(held.sum()), 1e-12)
+    kind = kind_of(case, k, searched)
+    mine = case.kinds == kind
+    purity = float(held @ mine) / total
+    excess = place.searched - losses[searched].mean()
+    return Light(
+        region=place,
+        rows=total,
+        kept=float((place.loss - losses[~searched].mean()) / excess) if total > 1e-6 else 0.0,
+        kind=kind,
+        purity=purity,
+        base=float(mine[~searched].mean()),
+        recall=purity * total / max(mine[~searched].sum(), 1),
+        again=float(np.minimum(held, earlier).sum()) / total,
+    )
+
+
+def kind_of(case: Case, k: Array, searched: Array) -> str:
+    """The kind that a light holds most beyond its share of all rows; by searched rows, so that its share of held-out
+    rows is not the largest of many by chance."""
+    weights = k[searched] / max(float(k[searched].sum()), 1e-12)
+    kinds = case.kinds[searched]
+    beyond = {name: weights @ (kinds == name) - (kinds == name).mean() for name in np.unique(kinds) if name}
+    return max(beyond, key=lambda name: beyond[name])
+
+
+def options_of(case: Case, size: float, count: int) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Method and options of the published light and of ours, at one size."""
+    named = {name: (method, options) for name, method, options in methods(case) if name.startswith("light")}
+    return {name: (method, {**options, "size": size, "slices": count}) for name, (method, options) in named.items()}
+
+
+def print_lights(name: str, cases: list[Case], seeds: list[int], sizes: list[float] | None, count: int) -> None:
+    """A line for each light of each size, means over models."""
+    print(f"\n{name}: {len(cases[0].labels):,} rows; n = {len(cases)} models", flush=True)
+    head = ["", "size", "light", "rows, held out", "loss, searched", "loss, held out", "kept", "error, held out"]
+    head += ["kinds", "purity", "of all rows", "recall", "lit before"]
+    print("| " + " | ".join([*head, *cases[0].facts]) + " |\n" + "|---" * (len(head) + len(cases[0].facts)) + "|")
+    for size in sizes or [cases[0].size]:
+        for method in options_of(cases[0], size, count):
+            made = []
+            for seed, case in zip(seeds, cases, strict=True):
+                made.append(lights_of(case, seed, *options_of(case, size, count)[method]))
+            for number in range(count):
+                mine = [each[number] for each in made if len(each) > number]
+                if mine:
+                    print_light(f"{method} | {size:.1%} | {number + 1}", mine)
+
+
+def print_light(name: str, mine: list[Light]) -> None:
+    places = [each.region for each in mine]
+    means = [
+        np.mean([each.rows for each in mine]),
+        *(np.mean([getattr(p, key) for p in places]) for key in ("searched",)),
+    ]
+    kinds = ", ".join(f"{kind} {n}" for kind, n in Counter(each.kind for each in mine).most_common())
+    cells = [f"{means[0]:.1f}", f"{means[1]:.3f}", told([p.loss for p in places]), told([each.kept for each in mine])]
+    cells += [told([p.error for p in places]), kinds, told([each.purity for each in mine])]
+    cells += [f"{np.mean([getattr(each, key) for each in mine]):.3f}" for key in ("base", "recall", "again")]
+    cells += [f"{np.mean([p.facts[fact] for p in places]):.3g}" for fact in places[0].facts]
+    print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
 def worst(regions: list[Region], size: float) -> Region:
     """Of a light's size at least, by half; the worst on searched rows."""
     large = [each for each in regions if each.share >= size / 2]
@@ -366,15 +501,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", choices=[*CASES, []])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--lights", type=int, default=1, help="what each of so many lights holds")
+    parser.add_argument("--sizes", type=float, nargs="+", help="what the lights of these sizes hold")
+    parser.add_argument("--worlds", type=Path, help="of the case scenes")
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "errata-studies")
     asked = parser.parse_args()
-    for name in asked.cases or CASES:
+    for name in asked.cases or [name for name in CASES if name != "scenes"]:
         began = time.process_time()
-        runs = []
-        for seed in asked.seeds:
-            case = CASES[name](seed, asked.cache)
-            runs.append((case, measured(case, seed)))
-        report(name, runs)
+        folder = asked.worlds if name == "scenes" else asked.cache
+        cases = [CASES[name](seed, folder) for seed in asked.seeds]
+        if asked.sizes or asked.lights > 1:
+            print_lights(name, cases, asked.seeds, asked.sizes, asked.lights)
+        else:
+            report(name, [(case, measured(case, seed)) for seed, case in zip(asked.seeds, cases, strict=True)])
         print(f"{time.process_time() - began:.0f} s of one core", flush=True)
 
 

@@ -1,7 +1,9 @@
 """Spotlight as a training objective (d'Eon et al. 2022, future directions), beside other ways without group labels.
 
     python benchmarks/worst_group.py run -o RUNS.jsonl [--device cuda] [--workers 12] [--minutes 5]
+    python benchmarks/worst_group.py run --lights .01 .1 --settings mnist-95      plain training and the light alone
     python benchmarks/worst_group.py report RUNS.jsonl
+    python benchmarks/worst_group.py steady RUNS.jsonl    every option: the last epoch, and how far epochs differ
 
 Before every epoch a light is laid over the penultimate layer of the training rows, by what the network says of them
 then; rows of the epoch are drawn in part by their weight under it. Beside it: plain training, the rows of highest loss
@@ -375,16 +377,19 @@ def learner_for(px: int, method: str, device: str) -> Learner:
     return LEARNERS[px, mode]
 
 
-def job(task: tuple[str, int, str, str, str]) -> list[dict[str, Any]]:
+Task = tuple[str, int, str, list[dict[str, Any]], str, str]
+
+
+def job(task: Task) -> list[dict[str, Any]]:
     """All options of one method in one setting with one seed."""
-    setting, seed, method, device, folder = task
+    setting, seed, method, choices, device, folder = task
     torch.set_num_threads(1)
     began = time.perf_counter()
     whole = problem(setting, seed, Path(folder))
     learner = learner_for(whole.train.pixels.shape[1], method, device)
     missed = jtt_errors(learner, whole, seed) if method == "JTT" else {}
     runs = []
-    for options in METHODS[method]:
+    for options in choices:
         draw = Draw(method, options, whole.train, missed, [])
         epochs = list(trained(learner, draw, whole, seed))
         runs.append({"setting": setting, "seed": seed, "method": method, "options": options, "epochs": epochs})
@@ -403,12 +408,23 @@ def jtt_errors(learner: Learner, whole: Problem, seed: int) -> dict[int, Array]:
     return missed
 
 
+def lights_alone(sizes: Sequence[float]) -> dict[str, list[dict[str, Any]]]:
+    """The paper's own objective: every row of an epoch is drawn by the light."""
+    return {"plain": METHODS["plain"], "spotlight": [{"size": size, "share": 1.0} for size in sizes]}
+
+
 def run(asked: argparse.Namespace) -> None:
     """Seeds go first, so that a run that is stopped has fewer of them and nothing else missing."""
     folder = str(asked.cache)
     for setting in asked.settings:
         problem(setting, 0, asked.cache)  # writes the cache before several processes want it
-    tasks = [(s, seed, m, asked.device, folder) for seed in asked.seeds for s in asked.settings for m in METHODS]
+    methods = lights_alone(asked.lights) if asked.lights else METHODS
+    tasks = [
+        (setting, seed, method, choices, asked.device, folder)
+        for seed in asked.seeds
+        for setting in asked.settings
+        for method, choices in methods.items()
+    ]
     until = time.monotonic() + 60 * asked.minutes
     context = multiprocessing.get_context("spawn")
     with context.Pool(asked.workers) as pool, asked.out.open("a") as file:
@@ -466,12 +482,34 @@ def print_setting(setting: str, runs: Sequence[dict[str, Any]], by_group: bool) 
         print(f"| {method} | {' | '.join(cells)} | {drawn:.3f} |")
 
 
+def steady(paths: Sequence[Path]) -> None:
+    """Of every option: test accuracy at the last epoch and at the best by validation rows, and the mean change of
+    validation accuracy from one epoch to the next."""
+    runs = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
+    options: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for each in runs:
+        options.setdefault((each["setting"], each["method"], json.dumps(each["options"])), []).append(each)
+    print(
+        "| setting | method | options | seeds | test rows, last epoch | worst group | best epoch | change | minority |"
+    )
+    print("|---" * 9 + "|")
+    for (setting, method, choice), own in sorted(options.items()):
+        last = [each["epochs"][-1]["t"] for each in own]
+        best = [max(each["epochs"], key=lambda epoch: epoch["v"][0])["t"][0] for each in own]
+        changes = [np.abs(np.diff([epoch["v"][0] for epoch in each["epochs"]])).mean() for each in own]
+        minority = [np.mean([epoch["minority"] for epoch in each["epochs"][1:]]) for each in own]
+        columns = ([row[0] for row in last], [min(row[1:]) for row in last], best, changes, minority)
+        cells = [over_runs(column) if len(own) > 1 else f"{column[0]:.3f}" for column in columns]
+        print(f"| {setting} | {method} | {choice} | {len(own)} | {' | '.join(cells)} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("task", choices=["run", "report"])
+    parser.add_argument("task", choices=["run", "report", "steady"])
     parser.add_argument("runs", type=Path, nargs="*", help="files to report")
     parser.add_argument("-o", "--out", type=Path, default=Path("worst-group.jsonl"))
     parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=SETTINGS)
+    parser.add_argument("--lights", type=float, nargs="+", help="plain training and lights of these sizes alone")
     parser.add_argument("--seeds", type=int, nargs="+", default=range(10))
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--workers", type=int, default=1)
@@ -480,6 +518,8 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.task == "run":
         run(asked)
+    elif asked.task == "steady":
+        steady(asked.runs)
     else:
         report(asked.runs)
 

@@ -1,0 +1,87 @@
+"""What studies of benchmarks/ measure by code of their own: what is chosen on some rows is told of others."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from support.commands_in_docs import BENCHMARKS, imported
+
+pytest.importorskip("torch")
+
+
+@pytest.fixture
+def study(monkeypatch):
+    """A script of benchmarks/ by its name, not run."""
+    return lambda name: imported(BENCHMARKS / f"{name}.py", monkeypatch)
+
+
+def light_of_eight(clusters):
+    """Four searched rows and four held out, of which a light has the first three of each."""
+    kinds = np.array(["a", "a", "b", "b", "a", "b", "b", "a"])
+    losses = np.array([4.0, 4.0, 4.0, 0.0, 2.0, 2.0, 2.0, 2.0])
+    searched = np.array([True] * 4 + [False] * 4)
+    k = np.array([1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 0.0])
+    earlier = np.array([1.0, 1.0, 1.0, 1.0, 0.5, 0.0, 0.0, 1.0])
+    case = clusters.Case(np.zeros(8, int), np.ones((8, 1)), np.zeros((8, 1)), 0.5, 2, kinds)
+    return clusters.one_light(case, k, earlier, losses, np.zeros(8), searched)
+
+
+def test_the_kind_of_a_light_is_chosen_on_searched_rows_and_measured_on_others(study):
+    light = light_of_eight(study("spotlight_clusters"))
+    assert light.kind == "a", "of the searched rows it has two of two 'a', of the held-out ones two of two 'b'"
+    assert light.purity == pytest.approx(1 / 3)
+    assert light.base == 0.5
+    assert light.recall == 0.5
+
+
+def test_superclasses_of_imagenet_have_their_whole_names(study):
+    clusters = study("spotlight_clusters")
+    assert set(clusters.superclass_names()) == {*clusters.SUPERCLASSES, "thing"}
+
+
+def test_a_light_keeps_what_it_holds_beyond_all_rows_of_the_same_half(study):
+    light = light_of_eight(study("spotlight_clusters"))
+    assert light.rows == 3
+    assert light.kept == 0, "4 beside 3 where it was searched, 2 beside 2 where it was not"
+    assert light.again == pytest.approx(0.5 / 3)
+
+
+def test_the_best_epoch_is_chosen_on_validation_rows(study, tmp_path, capsys):
+    epochs = [
+        {"v": [0.5, 0.5], "t": [0.9, 0.9]},
+        {"v": [0.8, 0.8], "t": [0.7, 0.6]},
+        {"v": [0.6, 0.6], "t": [0.4, 0.3]},
+    ]
+    run = {"setting": "digits", "seed": 0, "method": "plain", "options": {}}
+    run["epochs"] = [{**epoch, "minority": 0.05} for epoch in epochs]
+    path = tmp_path / "runs.jsonl"
+    path.write_text(json.dumps(run) + "\n")
+    study("worst_group").steady([path])
+    cells = capsys.readouterr().out.splitlines()[-1].strip("| ").split(" | ")
+    assert cells[4:8] == ["0.400", "0.300", "0.700", "0.250"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "shares", "holds"),
+    [
+        ("annotators", [[0.5, 0.3], [0.4]], True),
+        ("annotators", [[0.5, 0.3], [0.1]], False),
+        ("annotators", [[0.5], []], False),
+        ("true", [[0.0], [0.0, 0.0]], True),
+        ("true", [[0.0], []], False),
+    ],
+)
+def test_news_holds_only_where_every_seed_has_a_slice(study, labels, shares, holds):
+    infembed = study("infembed")
+    assert infembed.news_holds(infembed.NewsOptions(labels=labels), shares, base=0.2) is holds
+
+
+def test_errors_of_other_classes_are_left_out_and_right_rows_of_theirs_are_not(study):
+    errors = np.array([True, True, True, False, False, True])
+    fine = np.array([2, 3, 0, 3, 2, 8])
+    superclasses = np.array([0, 0, 1, 0, 0, 1])
+    kept = study("directions_cifar").without_other_errors(errors, superclasses, fine, cut=(2, 8))
+    assert kept.tolist() == [True, False, False, True, True, True]
