@@ -39,7 +39,8 @@ def press(page: Any, key: str) -> None:
 # In the page and not by `page.route`, which lets a request that hangs go on when it is taken away.
 ANSWERS = """() => {
   const real = window.fetch;
-  const replies = { there: real, away: () => Promise.reject(new TypeError("away")), silent: () => new Promise(() => {}) };
+  const away = () => Promise.reject(new TypeError("away"));
+  const replies = { there: real, away, silent: () => new Promise(() => {}) };
   window.fetch = (to, ...rest) => (to === "/api/annotations" ? replies[window.server] : real)(to, ...rest);
 }"""
 

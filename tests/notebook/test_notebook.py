@@ -12,6 +12,7 @@ from PIL import Image
 
 from errata import workflow
 from errata.core import Audit, Evaluation, InputError
+from errata.core.judgement import Judgement, as_left
 from errata.notebook import plots
 from support.small_audits import image_evaluation, text_evaluation
 
@@ -45,6 +46,15 @@ def test_a_frame_of_slices(audit: Audit) -> None:
         assert (line["gap_low"], line["gap_high"]) == slice_.confirm.interval
         assert line["rows"] == len(slice_.rows())
     assert frame["errors"].sum() / frame["n"].sum() > audit.overall[0][1].confirm_rate
+
+
+def test_a_frame_tells_numbers_that_people_changed(audit: Audit) -> None:
+    first = audit.slices[0]
+    moved = {str(i): False for i in np.array(audit.evaluation.row_ids)[first.members & ~audit.discover][:3]}
+    frame = as_left(audit, Judgement(moved={first.id: moved})).to_frame()
+    assert frame["changed"].tolist() == [slice_.id == first.id for slice_ in audit]
+    assert frame.loc[first.id, "n"] == first.confirm.n - 3  # type: ignore[union-attr]
+    assert not audit.to_frame()["changed"].any()
 
 
 def test_a_frame_of_no_slices_has_the_same_columns(audit: Audit) -> None:

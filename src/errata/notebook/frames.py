@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def audit_frame(audit: Audit) -> pd.DataFrame:
     """One row a slice, in the order of the audit: what it is, what held-out rows say, what search rows said.
 
-    Rates and gaps are shares, not per cent. What was not measured is missing.
+    Rates and gaps are shares, not per cent. What was not measured is missing. Where `changed`, people moved rows: the
+    numbers are of the rows as they left them, and the verdict is of the rows as found.
     """
     import pandas as pd
 
@@ -32,6 +33,7 @@ _COLUMNS = {  # name -> type: a frame of no slices has them too
     "task": "str",
     "method": "str",
     "verdict": "str",
+    "changed": "bool",
     "side": "str",
     "beyond": "str",
     "explained_by": "str",
@@ -56,6 +58,7 @@ _COLUMNS = {  # name -> type: a frame of no slices has them too
 
 def _slice_line(slice_: Slice) -> dict[str, Any]:
     line: dict[str, Any] = {name: getattr(slice_, name) for name in ("name", "task", "method", "verdict", "side")}
+    line["changed"] = slice_.judged is not None and slice_.judged.changed
     line["beyond"] = ", ".join(slice_.beyond)
     line["explained_by"] = ", ".join(slice_.explained_by)
     line["rows"] = int(np.count_nonzero(slice_.members))
