@@ -32,7 +32,12 @@ CHROMIUM = "/usr/bin/chromium"
 SCREENS = {
     "": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
     "-dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
-    "-narrow": {"viewport": {"width": 360, "height": 780}, "color_scheme": "light"},
+    "-narrow": {
+        "viewport": {"width": 360, "height": 780},
+        "color_scheme": "light",
+        "has_touch": True,
+        "is_mobile": True,
+    },
 }
 HYPOTHESES = (
     '"background colour" = white and square = present',
