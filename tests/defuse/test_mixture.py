@@ -154,3 +154,12 @@ def test_fewer_codes_than_components_are_enough(different):
 def test_a_distillation_that_cannot_be_is_refused(bad):
     with pytest.raises(InputError, match=r"`components` and `steps` must be at least 1, `least` in \[0, 1\); got"):
         distil(mistakes(np.eye(3)), classes=2, **bad)
+
+
+def test_codes_of_a_generator_that_diverged_are_refused():
+    """Their spread is of rank one but for rounding, so that no covariance is positive definite."""
+    rng = np.random.default_rng(0)
+    lengths = rng.gamma(2, 1e11, size=(400, 1))
+    codes = (lengths * np.sign(rng.normal(size=10)) * (1 + 1e-7 * rng.normal(size=(400, 10)))).astype(np.float32)
+    with pytest.raises(InputError, match=r"codes of 400 mistakes spread by 1.\de\+11.*train it with a smaller `lr`"):
+        distil(mistakes(codes), classes=2, steps=20)

@@ -37,7 +37,13 @@ def distil(
         counts = np.zeros((0, classes), dtype=np.int64)
         return Regions(np.zeros((0, z)), np.zeros((0, z, z)), np.zeros(0), counts, counts)
     distinct = len(np.unique(codes, axis=0))
-    mixture = fit_mixture(codes, min(components, distinct), steps=steps, seed=seed, device=device)
+    try:
+        mixture = fit_mixture(codes, min(components, distinct), steps=steps, seed=seed, device=device)
+    except torch.linalg.LinAlgError as error:
+        raise InputError(
+            f"the codes of {len(codes):,} mistakes spread by {codes.std(axis=0).max():.2g}, where those of a trained "
+            "generator spread by about 1, and no mixture fits them; in another folder train it with a smaller `lr`"
+        ) from error
     heavy = np.flatnonzero(mixture.weights > least)
     heavy = heavy[np.argsort(-mixture.weights[heavy], kind="stable")]
     return Regions(
