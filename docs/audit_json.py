@@ -115,7 +115,7 @@ MEANINGS = {
     "coherence.same_label_p": "Share of such draws with a cosine as high.",
     "own_label.opponents": "Those whose influence points against the members most, by cosine.",
     "own_label.helpers": "Those whose influence points the same way most.",
-    "own_label.shares": "Values by which opponents and helpers differ most.",
+    "own_label.shares": "Values that either have more or less often than the label, else the nearest; `fitted` last.",
     "LabelShare.opponents": "Of the strongest opponents: with the value, and all.",
     "LabelShare.helpers": "Of the strongest helpers: with the value, and all.",
     "LabelShare.label": "Of the training rows of the label: with the value, and all.",

@@ -9,8 +9,9 @@ from rich.console import Console
 
 import errata
 from errata.explain.coherence import Coherence
+from errata.explain.own_label import OwnLabel
 from errata.report import to_html
-from errata.report.parts.training_rows import coherence, influence, relabel_table
+from errata.report.parts.training_rows import coherence, influence, own_label_sentence, relabel_table
 from errata.report.terminal import to_terminal
 from support.reports import view_of
 
@@ -128,12 +129,46 @@ def test_rows_of_the_slices_own_label_stand_beside_each_other(audited):
     part = influence(view_of(audited), audited.slices[0])["own_label"]
     assert [group["title"] for group in part["groups"]] == ["Opponents of its own label", "Helpers of its own label"]
     assert part["sentence"].startswith("Training rows of its own label, 0: ")
-    assert {row["column"] for row in part["shares"]} == {"fitted"}  # no row of label 0 is a flipped one
+    assert "no column has values frequent enough" in part["sentence"]  # no row of label 0 is a flipped one
+    assert "of the former pull its held-out rows the wrong way too" in part["sentence"]
+    assert {row["column"] for row in part["shares"]} == {"fitted"}
     html = to_html(audited)
     assert "Opponents of its own label" in html
     console = io.StringIO()
     Console(file=console, width=10_000).print(to_terminal(audited))
     assert part["sentence"] in console.getvalue()
+
+
+ENDS = {"chosen_on": "discover", "measured_on": "confirm", "label": "cat", "of": 900, "held": [45, 50], "losses": None}
+ROW = {"row": 1, "id": 1, "label": "cat", "prediction": "cat", "wrong": False, "loss": 0.1}
+RANKED = {**ROW, "text": None, "picture": None, "influence": -1.0, "cosine": -0.5}
+SHARE = {"opponents": [40, 50], "helpers": [2, 50], "label": [720, 900], "interval": [0.6, 0.9]}
+
+
+def own_label(*shares) -> OwnLabel:
+    whole = [{**SHARE, "helpers_interval": [0.0, 0.1], **share} for share in shares]
+    return OwnLabel.from_json({**ENDS, "opponents": [RANKED], "helpers": [RANKED], "shares": whole})
+
+
+@pytest.mark.parametrize(
+    ("p_value", "words"),
+    [
+        (
+            1e-9,
+            "tag is yes in 40 of 50 of those that pull it the wrong way most and in 2 of 50 of those that pull it the "
+            "right way most (all of the label: 80.0%; p < 0.001)",
+        ),
+        (0.2, "no column tells them apart beyond chance; the nearest: tag is yes in 40 of 50 of"),
+        (None, "(all of the label: 80.0%; not compared with chance)"),  # of an audit of version 0.7.0
+    ],
+)
+def test_the_sentence_names_the_column_and_says_whether_it_differs(p_value, words):
+    tag = {"column": "tag", "value": "yes", "p_value": p_value}
+    fitted = {"column": "fitted", "value": "right", "p_value": 1e-20}
+    sentence = own_label_sentence(own_label(tag, fitted))
+    assert words in sentence
+    assert "45 of 50 of the former pull its held-out rows the wrong way too" in sentence
+    assert "fitted" not in sentence  # nearly a tautology: it is in the table, last
 
 
 def test_pages_without_influence_have_no_such_part(audited):

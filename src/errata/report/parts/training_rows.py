@@ -9,7 +9,7 @@ from ...core import Slice
 from ...core.audit import of_kind
 from ...core.words import clipped
 from ...explain.coherence import CHANCE, Coherence, Homogeneity
-from ...explain.own_label import LabelShare, OwnLabel
+from ...explain.own_label import FITTED, LabelShare, OwnLabel
 from ...explain.relabel import Relabel
 from ...explain.training_opponents import Opponents, OpponentShare
 from ...explain.training_rows import TrainingRow
@@ -143,36 +143,54 @@ def own_label_words(slice_: Slice) -> str:
 
 
 def own_label_sentence(own: OwnLabel) -> str:
-    """The most telling column, and how well the model has learnt both kinds of rows."""
+    """The most telling column, whether the ranking holds for other rows, and the training loss at both ends of it."""
     words = f"Training rows of its own label, {own.label}:"
-    if own.held is None and not own.shares and own.losses is None:
-        return f"{words} {len(own.opponents)} that pull it the wrong way are shown beside those that do not."
-    parts = []
-    if own.shares:
-        top = own.shares[0]
-        parts.append(
-            f"{top.column} is {top.value} in {numbers.out_of(*top.opponents)} of those that pull it the wrong way "
-            f"most and in {numbers.out_of(*top.helpers)} of those that pull it the right way "
-            f"(all of the label: {numbers.rate_of(*top.label)})"
-        )
-    else:
-        parts.append("no column tells those that pull it the wrong way from those that do not")
+    if not own.opponents:
+        return f"{words} none pulls it the wrong way."
+    if not own.helpers:
+        return f"{words} none pulls it the right way."
+    parts = [_most_telling_column(own)]
+    if own.held is not None and own.held[1]:
+        parts.append(f"{numbers.out_of(*own.held)} of the former pull its held-out rows the wrong way too")
     if own.losses is not None:
         against, beside, base = own.losses
-        parts.append(f"their mean training loss is {against:.2g} and {beside:.2g} (all of the label: {base:.2g})")
+        parts.append(
+            f"mean training loss {against:.2g} of the former, {beside:.2g} of the latter (all of the label: {base:.2g})"
+        )
     return f"{words} {'; '.join(parts)}."
+
+
+def _most_telling_column(own: OwnLabel) -> str:
+    """What tells opponents from helpers, or that nothing does, and what comes nearest."""
+    most = "those that pull it the wrong way most"
+    others = "those that pull it the right way most"
+    top = next((share for share in own.shares if share.column != FITTED), None)
+    if top is None:
+        return f"no column has values frequent enough to tell {most} from {others}"
+    shares = f"{top.column} is {top.value} in {numbers.out_of(*top.opponents)} of {most} and in "
+    shares += f"{numbers.out_of(*top.helpers)} of {others} (all of the label: {numbers.rate_of(*top.label)}"
+    if top.p_value is None:  # an audit of a version that listed noise too
+        return f"{shares}; not compared with chance)"
+    shares += f"; {numbers.p_value(top.p_value)})"
+    if top.differs:
+        return shares
+    return f"no column tells them apart beyond chance; the nearest: {shares}"
 
 
 def _label_share(row: LabelShare) -> dict[str, Any]:
     def with_interval(counts: tuple[int, int], interval: tuple[float, float]) -> str:
         return f"{numbers.out_of(*counts)} ({numbers.rate(interval[0])} to {numbers.rate(interval[1])})"
 
+    chance = numbers.NOT_MEASURED
+    if row.p_value is not None:
+        chance = numbers.p_value(row.p_value)
     return {
         "column": row.column,
         "value": row.value,
         "opponents": with_interval(row.opponents, row.interval),
         "helpers": with_interval(row.helpers, row.helpers_interval),
         "label": numbers.rate_of(*row.label),
+        "chance": chance,
     }
 
 
