@@ -65,6 +65,18 @@ def test_the_parts_say_what_was_chosen_where_and_counted_where(audited):
     assert all(row["wrong"] for row in rows)
 
 
+SURE = {"rows": "wrong", "cosine": 0.5, "random": 0.1, "p_value": 0.005, "n": 20}
+GROUP = {"n": 31, "cosine": 0.8, "random": 0.1, "p_value": 0.005, "spread": 1.0}
+PURE = {
+    "label": "cat",
+    "labels": [18, 20],
+    "prediction": "dog",
+    "predictions": [20, 20],
+    "margins": 1.5,
+    "random": 0.2,
+}
+
+
 @pytest.mark.parametrize(
     ("data", "words"),
     [
@@ -74,44 +86,37 @@ def test_the_parts_say_what_was_chosen_where_and_counted_where(audited):
             "20 errors .* are more alike than",
         ),
         (  # sure, and little: it is not called one cause
-            {"rows": "wrong", "cosine": 0.03, "random": 0.01, "p_value": 0.005, "n": 900},
-            "900 errors .* are hardly more alike than chance",
+            {**SURE, "cosine": 0.13, "n": 900},
+            "900 errors .* are more alike than chance, by little: mean cosine of their influence 0.13",
+        ),
+        ({**SURE, "p_value": 0.2}, "20 errors .* are not surely more alike than chance"),
+        (
+            {**SURE, "columns": 16, "same_label": 0.49, "same_label_p": 0.4},
+            "first 16 columns 0.50.* no more alike than other errors with the same labels, 0.49 .p = 0.400.: the label "
+            "may be all they share",
+        ),
+        (  # it said "about as alike, 0.45 (p = 0.005)"
+            {**SURE, "same_label": 0.45, "same_label_p": 0.005},
+            "more alike than other errors with the same labels, by little, 0.45 .p = 0.005.: most of what they share "
+            "may be the label",
         ),
         (
-            {
-                "rows": "wrong",
-                "cosine": 0.5,
-                "random": 0.1,
-                "p_value": 0.005,
-                "n": 20,
-                "columns": 16,
-                "same_label": 0.47,
-                "same_label_p": 0.02,
-            },
-            "first 16 columns 0.50.* the label may be all they share",
-        ),
-        (
-            {
-                "rows": "wrong",
-                "cosine": 0.5,
-                "random": 0.1,
-                "p_value": 0.005,
-                "n": 20,
-                "same_label": 0.2,
-                "same_label_p": 0.02,
-                "clustered": [7, 20],
-                "homogeneity": {
-                    "label": "cat",
-                    "labels": [18, 20],
-                    "prediction": "dog",
-                    "predictions": [20, 20],
-                    "margins": 1.5,
-                    "random": 0.2,
-                },
-            },
-            "more than a label.* 7 of 20 of them together.* 90.0% have the label cat, 100.0% the prediction dog; "
+            {**SURE, "same_label": 0.2, "same_label_p": 0.02, "homogeneity": PURE},
+            "more than a label.* 90.0% have the label cat, 100.0% the prediction dog; "
             r"mean product of their margins .* 1\.50, at random 0\.20",
         ),
+        (  # of an approximation: the rows that were clustered first, and the approximation by its name
+            {**SURE, "cosine": 0.15, "clustered": [7, 20], "cluster": {**GROUP, "n": 31, "homogeneity": PURE}},
+            "^The 31 errors among the held-out rows that the method itself put together are more alike than chance: "
+            r".* 0\.80, .* at random 0\.10 .* not p.* Label homogeneity.* Its approximation, which was tested, has 20 "
+            r"errors, 7 of them from that cluster; they are more alike than chance, by little: 0\.15, at random 0\.10 "
+            r"\(p = 0\.005\)\.$",
+        ),
+        (
+            {**SURE, "clustered": [0, 20], "cluster": {**GROUP, "n": 1, "cosine": None, "random": None}},
+            "^Too few errors among the held-out rows of the method's own cluster .* Its approximation.* 0 of them",
+        ),
+        ({**SURE, "clustered": [7, 20]}, "7 of 20 of them together"),  # of an audit of version 0.7.0
         (
             {"rows": "all", "cosine": 0.1, "random": 0.1, "p_value": 0.4, "n": 20},
             "20 rows .* no more alike than chance",
