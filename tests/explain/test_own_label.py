@@ -38,7 +38,7 @@ def explained(E, metadata, **outcome) -> OwnLabel:
 
 
 @pytest.mark.parametrize("kinds", [(2,), (20,), (400,), (2, 20, 400)])
-def test_columns_of_noise_are_told_in_at_most_one_audit_of_twenty(kinds):
+def test_columns_of_noise_are_told_for_at_most_one_slice_in_twenty(kinds):
     """Intervals of 95% told a column of two values in .09 of such draws, one of twenty in .85, one of 400 in all."""
     rng = np.random.default_rng(len(kinds) + kinds[0])
     told = []

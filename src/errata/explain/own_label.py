@@ -25,7 +25,7 @@ from .view import MEASURED_ON, SliceView
 SHOWN = 6
 COUNTED = 50  # opponents, and helpers, whose columns are counted
 VALUES = 6  # that are told
-LEVEL = 0.05  # over all values of all columns: chance that any is told of which nothing is to be told
+LEVEL = 0.05  # of telling any value for a slice where none differs, over all values of all columns and both sides
 FITTED = "fitted"  # the column that says whether the model has a row right: what influence itself is made of
 FEWEST = 20  # training rows of a label that are worth ranking
 

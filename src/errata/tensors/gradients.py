@@ -49,10 +49,10 @@ class RowProjections:
         if self.route == "rows":
             try:
                 products, losses = self._by_fewer_rows(batch, rows)
-            except Exception as error:  # anything may go wrong in a model that gets one row; the other way says what
+            except Exception as error:
                 if is_out_of_memory(error):
                     raise InputError(self._too_little()) from error
-                self.route = "weights"
+                self.route = "weights"  # anything may go wrong in a model that gets one row; this way says what does
             else:
                 if self._tried or self._agree(losses, batch):
                     self._tried = True
@@ -81,7 +81,7 @@ class RowProjections:
                 return self._by_rows(batch, rows)
             except Exception as error:
                 at_once = min(self._at_once, rows)
-                if at_once == 1 or isinstance(error, MemoryError) or not is_out_of_memory(error):
+                if at_once <= 1 or isinstance(error, MemoryError) or not is_out_of_memory(error):
                     raise  # a MemoryError is of Python itself, which has too little left to go on with
             self._at_once = at_once // 2
 
