@@ -130,6 +130,30 @@ def test_central_rows_are_wrong_ones_of_the_own_cluster():
     assert told.clustered == (len(pool), int((inside & ~searched & wrong).sum()))
 
 
+def test_of_an_approximation_the_rows_that_were_clustered_count():
+    """The cluster points one way; its approximation holds half of it, and twice as many others."""
+    rng = np.random.default_rng(4)
+    n = 1200
+    own = rng.random(n) < 0.15
+    E = rng.normal(size=(n, 8)) + 3 * own[:, None]
+    inside = np.where(own, rng.random(n) < 0.5, rng.random(n) < 0.2)
+    searched = rng.random(n) < 0.5
+    labels = rng.integers(0, 2, n)
+    wrong = rng.random(n) < 0.5
+    view = view_of(E, inside, searched, labels=labels, predictions=np.where(wrong, 1 - labels, labels))
+    told = Coherence.explain(view, Context(None, own={"s1": own}))
+    rows = own & ~searched & wrong
+    U = E[rows] / np.linalg.norm(E[rows], axis=1, keepdims=True)
+    assert told.cluster.n == rows.sum()
+    assert told.cluster.cosine == pytest.approx(np.mean([a @ b for a, b in itertools.combinations(U, 2)]))
+    assert told.cluster.cosine > 0.8 > told.cosine + 0.2  # of the approximation's members
+    assert told.cluster.random == pytest.approx(told.random, abs=0.1)
+    assert told.cluster.alike
+    assert told.cluster.homogeneity.labels == (np.bincount(labels[rows]).max(), rows.sum())
+    assert Coherence.explain(view, Context(None)).cluster is None
+    assert Coherence.from_json(told.to_json()) == told
+
+
 def test_an_audit_knows_the_clusters_that_its_slices_stand_for():
     from test_opponents import planted
 
@@ -203,4 +227,5 @@ def test_without_a_signal_the_column_that_means_nothing_is_not_told():
     audit = errata.audit(fitted.embed(test), train=train, methods=["infembed-rule"])
     told = [e for slice_ in audit.slices for e in slice_.explanations if e.kind == "own_label"]
     assert told
-    assert sum(row.column == "coin" for own in told for row in own.shares) <= 0.1 * len(told) + 1
+    assert {row.column for own in told for row in own.shares} == {"coin", "fitted"}
+    assert not any(row.differs for own in told for row in own.shares if row.column == "coin")

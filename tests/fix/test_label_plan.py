@@ -76,6 +76,29 @@ def test_influence_is_made_again_as_the_audit_made_it(world):
     assert train.representations["influence"].shape[1] == made.shape[1]
 
 
+def test_the_curvature_is_of_as_many_training_rows_as_in_the_audit(world):
+    from errata.workflow.planning import with_influence
+
+    made_with = {"rows": 60, "damping": 0.01}
+    audit = errata.audit(world.audited, train=world.train, methods=["infembed"], influence=made_with)
+    again, _ = with_influence(audit, world.train)
+    expected = audit.evaluation.representations["influence"]
+    np.testing.assert_allclose(again.evaluation.representations["influence"], expected, atol=1e-4)
+
+
+def test_a_plan_takes_all_its_training_rows_where_the_audit_had_none(world):
+    """The audit's curvature is then of its search rows: how many there were says nothing of training rows."""
+    from errata.workflow.planning import with_influence
+
+    few = world.audited.rows(np.arange(len(world.audited)) < 600)
+    audit = errata.audit(few, methods=["infembed"])
+    assert audit.settings["influence"]["rows"] < len(world.train)
+    again, _ = with_influence(audit, world.train)
+    whole, _ = errata.inputs.add_influence(world.audited, world.train)
+    expected = whole.representations["influence"][:600]
+    np.testing.assert_allclose(again.evaluation.representations["influence"], expected, atol=1e-4)
+
+
 def test_a_plan_of_labels_survives_its_file(world, tmp_path):
     plan = errata.plan_labels(world.audit, world.train, 30)
     save_plan(plan, tmp_path / "plan.parquet")

@@ -235,6 +235,19 @@ def test_one_logit_and_two_are_one_model(layers):
         assert np.abs(products[0] - products[1]).max() < 1e-4 * np.abs(products[0]).max()
 
 
+@pytest.mark.parametrize(("outputs", "damping_of_file"), [(2, 0.03), (1, 0.06)])
+def test_damping_does_the_same_with_a_model_and_with_its_file(outputs, damping_of_file):
+    """A file of two classes is read as two logits; where the model has one, it takes twice the damping."""
+    model = net(outputs)
+    fitted = fit_influence(model, batches(TWO), damping=0.03, rows=None, progress=silent)
+    from_file, _ = add_influence(
+        collect(model, batches(TWO), progress=silent), options=InfluenceOptions(damping=damping_of_file, rows=None)
+    )
+    found = np.asarray(from_file.representations["influence"])
+    np.testing.assert_allclose(found, embedded(fitted, model, batches(TWO)), atol=1e-4)
+    assert fitted.record("given", N)["damping"] == 0.03
+
+
 @pytest.mark.parametrize(("fit_on", "embed"), [(SHARES, THREE), (THREE, SHARES)])
 def test_shares_and_class_numbers_may_be_mixed(fit_on, embed):
     """As where training labels were smoothed and test labels are not. Labels do not bend this loss in the head."""

@@ -405,4 +405,6 @@ def test_a_basis_that_does_not_fit_is_refused_with_its_bytes():
     assert 4 * weights * held["most"] <= BASIS < 4 * weights * 500
     with pytest.raises(InputError, match=r"100 directions of 7,090,948 weights need 2\.9 GiB .* `basis` allows 1\.0"):
         InfluenceOptions(basis=1 << 30).vectors(weights)
+    with pytest.raises(InputError, match=r"need 3\.5 KiB of vectors, and `basis` allows 1,000 bytes; give more"):
+        InfluenceOptions(basis=1000).vectors(30)
     assert InfluenceOptions(steps=50, rank=100).vectors(30) == {"most": 30, "keep": 30}

@@ -9,8 +9,9 @@ from rich.console import Console
 
 import errata
 from errata.explain.coherence import Coherence
+from errata.explain.own_label import OwnLabel
 from errata.report import to_html
-from errata.report.parts.training_rows import coherence, influence, relabel_table
+from errata.report.parts.training_rows import coherence, influence, own_label_sentence, relabel_table
 from errata.report.terminal import to_terminal
 from support.reports import view_of
 
@@ -64,6 +65,18 @@ def test_the_parts_say_what_was_chosen_where_and_counted_where(audited):
     assert all(row["wrong"] for row in rows)
 
 
+SURE = {"rows": "wrong", "cosine": 0.5, "random": 0.1, "p_value": 0.005, "n": 20}
+GROUP = {"n": 31, "cosine": 0.8, "random": 0.1, "p_value": 0.005, "spread": 1.0}
+PURE = {
+    "label": "cat",
+    "labels": [18, 20],
+    "prediction": "dog",
+    "predictions": [20, 20],
+    "margins": 1.5,
+    "random": 0.2,
+}
+
+
 @pytest.mark.parametrize(
     ("data", "words"),
     [
@@ -73,44 +86,37 @@ def test_the_parts_say_what_was_chosen_where_and_counted_where(audited):
             "20 errors .* are more alike than",
         ),
         (  # sure, and little: it is not called one cause
-            {"rows": "wrong", "cosine": 0.03, "random": 0.01, "p_value": 0.005, "n": 900},
-            "900 errors .* are hardly more alike than chance",
+            {**SURE, "cosine": 0.13, "n": 900},
+            "900 errors .* are more alike than chance, by little: mean cosine of their influence 0.13",
+        ),
+        ({**SURE, "p_value": 0.2}, "20 errors .* are not surely more alike than chance"),
+        (
+            {**SURE, "columns": 16, "same_label": 0.49, "same_label_p": 0.4},
+            "first 16 columns 0.50.* no more alike than other errors with the same labels, 0.49 .p = 0.400.: the label "
+            "may be all they share",
+        ),
+        (  # it said "about as alike, 0.45 (p = 0.005)"
+            {**SURE, "same_label": 0.45, "same_label_p": 0.005},
+            "more alike than other errors with the same labels, by little, 0.45 .p = 0.005.: most of what they share "
+            "may be the label",
         ),
         (
-            {
-                "rows": "wrong",
-                "cosine": 0.5,
-                "random": 0.1,
-                "p_value": 0.005,
-                "n": 20,
-                "columns": 16,
-                "same_label": 0.47,
-                "same_label_p": 0.02,
-            },
-            "first 16 columns 0.50.* the label may be all they share",
-        ),
-        (
-            {
-                "rows": "wrong",
-                "cosine": 0.5,
-                "random": 0.1,
-                "p_value": 0.005,
-                "n": 20,
-                "same_label": 0.2,
-                "same_label_p": 0.02,
-                "clustered": [7, 20],
-                "homogeneity": {
-                    "label": "cat",
-                    "labels": [18, 20],
-                    "prediction": "dog",
-                    "predictions": [20, 20],
-                    "margins": 1.5,
-                    "random": 0.2,
-                },
-            },
-            "more than a label.* 7 of 20 of them together.* 90.0% have the label cat, 100.0% the prediction dog; "
+            {**SURE, "same_label": 0.2, "same_label_p": 0.02, "homogeneity": PURE},
+            "more than a label.* 90.0% have the label cat, 100.0% the prediction dog; "
             r"mean product of their margins .* 1\.50, at random 0\.20",
         ),
+        (  # of an approximation: the rows that were clustered first, and the approximation by its name
+            {**SURE, "cosine": 0.15, "clustered": [7, 20], "cluster": {**GROUP, "n": 31, "homogeneity": PURE}},
+            "^The 31 errors among the held-out rows that the method itself put together are more alike than chance: "
+            r".* 0\.80, .* at random 0\.10 .* not p.* Label homogeneity.* Its approximation, which was tested, has 20 "
+            r"errors, 7 of them from that cluster; they are more alike than chance, by little: 0\.15, at random 0\.10 "
+            r"\(p = 0\.005\)\.$",
+        ),
+        (
+            {**SURE, "clustered": [0, 20], "cluster": {**GROUP, "n": 1, "cosine": None, "random": None}},
+            "^Too few errors among the held-out rows of the method's own cluster .* Its approximation.* 0 of them",
+        ),
+        ({**SURE, "clustered": [7, 20]}, "7 of 20 of them together"),  # of an audit of version 0.7.0
         (
             {"rows": "all", "cosine": 0.1, "random": 0.1, "p_value": 0.4, "n": 20},
             "20 rows .* no more alike than chance",
@@ -128,12 +134,46 @@ def test_rows_of_the_slices_own_label_stand_beside_each_other(audited):
     part = influence(view_of(audited), audited.slices[0])["own_label"]
     assert [group["title"] for group in part["groups"]] == ["Opponents of its own label", "Helpers of its own label"]
     assert part["sentence"].startswith("Training rows of its own label, 0: ")
-    assert {row["column"] for row in part["shares"]} == {"fitted"}  # no row of label 0 is a flipped one
+    assert "no column has values frequent enough" in part["sentence"]  # no row of label 0 is a flipped one
+    assert "of the former pull its held-out rows the wrong way too" in part["sentence"]
+    assert {row["column"] for row in part["shares"]} == {"fitted"}
     html = to_html(audited)
     assert "Opponents of its own label" in html
     console = io.StringIO()
     Console(file=console, width=10_000).print(to_terminal(audited))
     assert part["sentence"] in console.getvalue()
+
+
+ENDS = {"chosen_on": "discover", "measured_on": "confirm", "label": "cat", "of": 900, "held": [45, 50], "losses": None}
+ROW = {"row": 1, "id": 1, "label": "cat", "prediction": "cat", "wrong": False, "loss": 0.1}
+RANKED = {**ROW, "text": None, "picture": None, "influence": -1.0, "cosine": -0.5}
+SHARE = {"opponents": [40, 50], "helpers": [2, 50], "label": [720, 900], "interval": [0.6, 0.9]}
+
+
+def own_label(*shares) -> OwnLabel:
+    whole = [{**SHARE, "helpers_interval": [0.0, 0.1], **share} for share in shares]
+    return OwnLabel.from_json({**ENDS, "opponents": [RANKED], "helpers": [RANKED], "shares": whole})
+
+
+@pytest.mark.parametrize(
+    ("p_value", "words"),
+    [
+        (
+            1e-9,
+            "tag is yes in 40 of 50 of those that pull it the wrong way most and in 2 of 50 of those that pull it the "
+            "right way most (all of the label: 80.0%; p < 0.001)",
+        ),
+        (0.2, "no column tells them apart beyond chance; the nearest: tag is yes in 40 of 50 of"),
+        (None, "(all of the label: 80.0%; not compared with chance)"),  # of an audit of version 0.7.0
+    ],
+)
+def test_the_sentence_names_the_column_and_says_whether_it_differs(p_value, words):
+    tag = {"column": "tag", "value": "yes", "p_value": p_value}
+    fitted = {"column": "fitted", "value": "right", "p_value": 1e-20}
+    sentence = own_label_sentence(own_label(tag, fitted))
+    assert words in sentence
+    assert "45 of 50 of the former pull its held-out rows the wrong way too" in sentence
+    assert "fitted" not in sentence  # nearly a tautology: it is in the table, last
 
 
 def test_pages_without_influence_have_no_such_part(audited):

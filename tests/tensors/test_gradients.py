@@ -27,9 +27,10 @@ def rows_at_once(parameters, count):
     return count * 8 * sum(parameter.numel() for parameter in parameters.values())
 
 
-def projected(losses, parameters, X, y, memory=MUCH):
+def projected(losses, parameters, X, y, route):
     """(n, D) of two batches, and the way it went."""
-    rows = RowProjections(losses, parameters, directions_for(parameters), memory)
+    rows = RowProjections(losses, parameters, directions_for(parameters))
+    rows.route = route
     return torch.cat([rows.of(batch, len(batch[1])) for batch in batches(X, y)]), rows.route
 
 
@@ -41,8 +42,7 @@ def test_both_ways_equal_the_gradients_of_single_rows(name, route):
     with evaluating(model), twice_differentiable(model):
         parameters = select_parameters(model, None)
         expected = row_gradients(losses_of(model), parameters, X, y) @ directions_for(parameters).T
-        memory = MUCH if route == "rows" else rows_at_once(parameters, 1) - 1
-        found, taken = projected(losses_of(model), parameters, X, y, memory)
+        found, taken = projected(losses_of(model), parameters, X, y, route)
     assert taken == ("weights" if name == "lstm" else route)
     assert expected.abs().max() > 0.1
     assert torch.allclose(found, expected, atol=1e-10)
@@ -187,25 +187,25 @@ def test_nests_with_things_that_are_no_rows():
     assert torch.allclose(found, expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("memory", [MUCH, 0])
-def test_rows_without_gradient_are_exactly_zero(memory):
+@pytest.mark.parametrize("route", ["rows", "weights"])
+def test_rows_without_gradient_are_exactly_zero(route):
     model, X, y = problem("mlp")
     with evaluating(model), twice_differentiable(model):
         parameters = select_parameters(model, ["3"])
         some = torch.arange(len(y)) % 2 == 0
         losses = lambda named, batch: losses_of(model)(named, batch[:2]) * batch[2]  # noqa: E731
-        rows = RowProjections(losses, parameters, directions_for(parameters), memory)
+        rows = RowProjections(losses, parameters, directions_for(parameters))
+        rows.route = route
         found = rows.of((X, y, some.double()), len(y))
         assert torch.equal(found[~some], torch.zeros(4, D, dtype=torch.float64))
         assert (found[some].abs().sum(dim=1) > 0.1).all()
-        constant = RowProjections(
-            lambda named, batch: batch[0].sum(dim=1), parameters, directions_for(parameters), memory
-        )
+        constant = RowProjections(lambda named, batch: batch[0].sum(dim=1), parameters, directions_for(parameters))
+        constant.route = route
         assert torch.equal(constant.of((X, y), len(y)), torch.zeros(len(y), D, dtype=torch.float64))
 
 
-@pytest.mark.parametrize("memory", [MUCH, 0])
-def test_an_error_of_the_model_is_said_and_all_is_restored(memory):
+@pytest.mark.parametrize("route", ["rows", "weights"])
+def test_an_error_of_the_model_is_said_and_all_is_restored(route):
     model, X, y = problem("conv")
     model.train()
     next(model.parameters()).requires_grad_(False)
@@ -218,7 +218,9 @@ def test_an_error_of_the_model_is_said_and_all_is_restored(memory):
     def run():
         with evaluating(model), twice_differentiable(model):
             parameters = select_parameters(model, None)
-            RowProjections(losses, parameters, directions_for(parameters), memory).of((X, y), len(y))
+            rows = RowProjections(losses, parameters, directions_for(parameters))
+            rows.route = route
+            rows.of((X, y), len(y))
 
     with pytest.raises(RuntimeError, match="boom"):
         run()
@@ -241,7 +243,30 @@ def test_what_was_found_out_with_the_first_batch_is_remembered():
     assert calls == [1, 2, 1, 1, 1]  # once together, to see that a row alone has the same loss
 
 
-def test_fewer_rows_are_taken_where_the_memory_of_a_device_is_too_small(monkeypatch):
+def test_a_row_that_is_larger_than_the_memory_for_rows_is_taken_alone():
+    model, X, y = problem("mlp")
+    with evaluating(model), twice_differentiable(model):
+        parameters = select_parameters(model, None)
+        rows = RowProjections(losses_of(model), parameters, directions_for(parameters), rows_at_once(parameters, 1) - 1)
+        found = rows.of((X, y), len(y))
+        expected = row_gradients(losses_of(model), parameters, X, y) @ directions_for(parameters).T
+    assert (rows.route, rows._at_once) == ("rows", 1)
+    assert torch.allclose(found, expected, atol=1e-12)
+
+
+OUT_OF_MEMORY = [  # on a GPU, on a CPU, on a CPU under Windows, of C++
+    torch.cuda.OutOfMemoryError("too much"),
+    RuntimeError(
+        "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to "
+        "allocate 1024000000 bytes. Error code 12 (Cannot allocate memory)"
+    ),
+    RuntimeError("[enforce fail at alloc_cpu.cpp:116] data. DefaultCPUAllocator: not enough memory: you tried to"),
+    RuntimeError("std::bad_alloc"),
+]
+
+
+@pytest.mark.parametrize("error", OUT_OF_MEMORY)
+def test_fewer_rows_are_taken_where_the_memory_of_a_device_is_too_small(monkeypatch, error):
     torch.manual_seed(0)
     model = nn.Linear(4, 3).double()
     batch = (torch.randn(9, 4).double(), torch.randint(0, 3, (9,)))
@@ -252,7 +277,7 @@ def test_fewer_rows_are_taken_where_the_memory_of_a_device_is_too_small(monkeypa
 
     def small(*given):
         if rows._at_once > 2:
-            raise torch.cuda.OutOfMemoryError("too much")
+            raise error
         return by_rows(*given)
 
     monkeypatch.setattr(rows, "_by_rows", small)
@@ -261,7 +286,7 @@ def test_fewer_rows_are_taken_where_the_memory_of_a_device_is_too_small(monkeypa
     assert rows._at_once in (1, 2)
 
 
-@pytest.mark.parametrize("error", [torch.cuda.OutOfMemoryError("too much"), MemoryError()])
+@pytest.mark.parametrize("error", [*OUT_OF_MEMORY, MemoryError()])
 def test_a_memory_that_holds_not_even_one_row_is_said_and_no_other_way_taken(monkeypatch, error):
     model = nn.Linear(4, 3)
     parameters = select_parameters(model, None)

@@ -19,6 +19,20 @@ def words_of(text: str) -> list[str]:
     return re.findall(WORD, text.lower())
 
 
+def memory_size(count: int) -> str:
+    """ "1,000 bytes", "11.7 KiB", "4.0 GiB": so many bytes, in the largest unit of which there is one."""
+    size = float(count)
+    unit = "bytes"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if size < 1024:
+            break
+        size /= 1024
+        unit = larger
+    if unit == "bytes":
+        return f"{count:,} bytes"
+    return f"{size:,.1f} {unit}"
+
+
 def clipped(text: str, most: int) -> str:
     """The beginning of a text, on one line."""
     line = " ".join(text.split())

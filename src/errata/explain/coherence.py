@@ -6,6 +6,7 @@ All in the columns that were clustered: beyond them an embedding is noise, and t
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -39,25 +40,16 @@ class Homogeneity(Record):
 
 
 @dataclass(frozen=True)
-class Coherence(SliceExplanation):
-    """The mean cosine between the errors of a slice, beside that of as many errors at random; on held-out rows."""
+class Similarity(Record):
+    """How alike some rows are: the mean cosine between their influence embeddings, beside that of other rows."""
 
-    kind = "coherence"
-    needs = frozenset({"representations"})
-
-    measured_on: str
-    rows: str  # "wrong"; "all" where there are no errors
     n: int
-    total: int = field(metadata=json_key("of"))
     cosine: float | None  # None with fewer than two rows, as the next three
     random: float | None
     p_value: float | None
     spread: float | None  # the k-means objective a row
-    central: tuple[Example, ...]  # the wrong members nearest to the mean, of the method's own cluster
-    columns: int | None = None  # leading columns that count: those that were clustered
     same_label: float | None = None  # mean cosine of as many errors of the same labels; None where there are no others
     same_label_p: float | None = None
-    clustered: tuple[int, int] | None = None  # of an approximation: its n errors that the method's own cluster holds
     homogeneity: Homogeneity | None = None  # None where there are no classes
 
     @property
@@ -70,6 +62,26 @@ class Coherence(SliceExplanation):
         """The same beside errors of the same labels."""
         return _beyond(self.cosine, self.same_label, self.same_label_p)
 
+
+@dataclass(frozen=True, kw_only=True)
+class Coherence(SliceExplanation, Similarity):
+    """The mean cosine between the errors of a slice, beside that of as many errors at random; on held-out rows.
+
+    The paper's coherence is of the rows that were clustered: where the slice is an approximation of these, they are
+    under `cluster`, and the other figures are of the approximation.
+    """
+
+    kind = "coherence"
+    needs = frozenset({"representations"})
+
+    measured_on: str
+    rows: str  # "wrong"; "all" where there are no errors
+    total: int = field(metadata=json_key("of"))
+    central: tuple[Example, ...]  # the wrong members nearest to the mean, of the method's own cluster
+    columns: int | None = None  # leading columns that count: those that were clustered
+    clustered: tuple[int, int] | None = None  # of an approximation: its n errors that the method's own cluster holds
+    cluster: Similarity | None = None  # of an approximation: the errors of that cluster; None up to version 0.7.0
+
     @classmethod
     def explain(cls, view: SliceView, context: Context) -> Coherence | None:
         """None without influence embeddings."""
@@ -80,24 +92,36 @@ class Coherence(SliceExplanation):
         columns = clustered_columns(view.slice.rule, evaluation, E.shape[1])
         wrong = evaluation.errors
         pool = view.measured if wrong is None else view.measured & wrong
-        members = np.flatnonzero(pool & view.inside)
         everything = np.flatnonzero(pool & (view.inside | view.rest))
-        inside = np.isin(everything, members)
+        inside = view.inside[everything]
         X = np.asarray(E[everything], dtype=np.float64)[:, :columns]
         own = context.own.get(view.slice.id)
-        clustered = None if own is None else (int(own[members].sum()), len(members))
         counted = "all" if wrong is None else "wrong"
+        clustered = None
+        cluster = None
+        if own is not None:
+            held = own[everything]
+            clustered = (int((held & inside).sum()), int(inside.sum()))
+            cluster = Similarity(**_figures(view, X, everything, held, context.seed))
         return cls(
+            **_figures(view, X, everything, inside, context.seed),
             measured_on=MEASURED_ON,
             rows=counted,
-            n=len(members),
             total=len(everything),
-            **_compared(X, inside, _labels(view, everything), context.seed),
             central=tuple(example(evaluation, int(i)) for i in _central(E, view, columns, own)),
             columns=columns,
             clustered=clustered,
-            homogeneity=_homogeneity(view, everything, inside, context.seed),
+            cluster=cluster,
         )
+
+
+def _figures(view: SliceView, X: Array, rows: Array, inside: Array, seed: int) -> dict[str, Any]:
+    """The fields of a `Similarity` of those among some rows, of which X are the embeddings, that are inside."""
+    return {
+        "n": int(inside.sum()),
+        **_compared(X, inside, _labels(view, rows), seed),
+        "homogeneity": _homogeneity(view, rows, inside, seed),
+    }
 
 
 def _beyond(cosine: float | None, other: float | None, p_value: float | None) -> bool:

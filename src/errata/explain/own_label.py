@@ -13,6 +13,7 @@ import numpy as np
 
 from ..core import Array, Evaluation
 from ..core.blocks import Matrix, blocks, unit
+from ..core.drawn import comparisons, draw_p_values, least_p_values
 from ..core.evaluation import INFLUENCE
 from ..core.gaps import wilson
 from ..core.record import Record, json_key
@@ -24,6 +25,8 @@ from .view import MEASURED_ON, SliceView
 SHOWN = 6
 COUNTED = 50  # opponents, and helpers, whose columns are counted
 VALUES = 6  # that are told
+LEVEL = 0.05  # of telling any value for a slice where none differs, over all values of all columns and both sides
+FITTED = "fitted"  # the column that says whether the model has a row right: what influence itself is made of
 FEWEST = 20  # training rows of a label that are worth ranking
 
 
@@ -45,6 +48,7 @@ class LabelShare(Record):
     label: tuple[int, int]
     interval: tuple[float, float]  # of the share among opponents: Wilson, 95%
     helpers_interval: tuple[float, float]
+    p_value: float | None = None  # of either side being drawn from the label, corrected; None up to version 0.7.0
 
     @property
     def points(self) -> float:
@@ -53,9 +57,8 @@ class LabelShare(Record):
 
     @property
     def differs(self) -> bool:
-        """Whether one of the intervals leaves out what is usual in the label."""
-        base = self.label[0] / self.label[1]
-        return any(not low <= base <= high for low, high in (self.interval, self.helpers_interval))
+        """Whether opponents or helpers have the value more or less often than chance would draw it from the label."""
+        return self.p_value is not None and self.p_value <= LEVEL
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,7 @@ class OwnLabel(SliceExplanation):
             helpers=shown(helping),
             held=held,
             losses=_losses(train, rows[opposing], rows[helping], rows),
-            shares=tuple(_shares(train, rows[opposing], rows[helping], rows)),
+            shares=_shares(train, rows, opposing, helping),
         )
 
 
@@ -168,34 +171,64 @@ def _losses(train: Evaluation, *groups: Array) -> tuple[float, ...] | None:
     return tuple(float(np.asarray(losses[rows], dtype=np.float64).mean()) for rows in groups)
 
 
-def _shares(train: Evaluation, opposing: Array, helping: Array, label: Array) -> list[LabelShare]:
-    """Values by which opponents and helpers differ most, of all columns together."""
-    if not len(opposing) or not len(helping):
-        return []
-    columns: dict[str, Array] = {}
-    if train.errors is not None:
-        columns["fitted"] = np.where(train.errors, "wrong", "right")
-    columns |= {name: np.asarray(values).astype(str) for name, values in train.metadata.items()}
-    found = [share for name, values in columns.items() for share in _of_column(name, values, opposing, helping, label)]
-    telling = [share for share in found if share.differs]
-    return sorted(telling, key=lambda share: -abs(share.points))[:VALUES]
+def _shares(train: Evaluation, rows: Array, opposing: Array, helping: Array) -> tuple[LabelShare, ...]:
+    """Values that opponents or helpers have more or less often than the label, metadata first; if none, the nearest.
 
-
-def _of_column(column: str, values: Array, opposing: Array, helping: Array, label: Array) -> list[LabelShare]:
-    names, codes = np.unique(values, return_inverse=True)
-    against, beside, base = (np.bincount(codes[rows], minlength=len(names)) for rows in (opposing, helping, label))
-    told = np.flatnonzero(against + beside)
-    if len(names) == 2:  # the other value says the same again
-        told = np.array([(against - beside).argmax()])
-    return [
-        LabelShare(
-            column=column,
-            value=str(names[j]),
-            opponents=(int(against[j]), len(opposing)),
-            helpers=(int(beside[j]), len(helping)),
-            label=(int(base[j]), len(label)),
-            interval=wilson(int(against[j]), len(opposing)),
-            helpers_interval=wilson(int(beside[j]), len(helping)),
+    opposing, helping: positions among `rows`, the training rows of the label.
+    """
+    names, counts = _count_values(train, rows, opposing, helping)
+    if not names or not len(opposing) or not len(helping):
+        return ()
+    carriers = counts[2]
+    drawn = (len(opposing), len(helping))
+    least = np.stack([least_p_values(n, carriers, len(rows)) for n in drawn])
+    p_values = np.stack([draw_p_values(counts[i], n, carriers, len(rows)) for i, n in enumerate(drawn)])
+    compared = comparisons(least.ravel(), LEVEL)
+    testable = least <= LEVEL / compared
+    corrected = np.minimum(1.0, compared * np.where(testable, p_values, 1.0).min(axis=0))
+    shares = []
+    for j in np.flatnonzero(testable.any(axis=0)):
+        against, beside, base = (int(count) for count in counts[:, j])
+        shares.append(
+            LabelShare(
+                column=names[j][0],
+                value=names[j][1],
+                opponents=(against, len(opposing)),
+                helpers=(beside, len(helping)),
+                label=(base, len(rows)),
+                interval=wilson(against, len(opposing)),
+                helpers_interval=wilson(beside, len(helping)),
+                p_value=float(corrected[j]),
+            )
         )
-        for j in told
-    ]
+    return _most_telling(shares)
+
+
+def _most_telling(shares: list[LabelShare]) -> tuple[LabelShare, ...]:
+    """The values of metadata that differ, or the one that comes nearest to it, and what the model has right."""
+    shares.sort(key=lambda share: (share.p_value, -abs(share.points)))
+    metadata = [share for share in shares if share.column != FITTED]
+    differing = [share for share in metadata if share.differs]
+    fitted = [share for share in shares if share.column == FITTED]
+    return (*(differing or metadata[:1])[:VALUES], *fitted)
+
+
+def _count_values(
+    train: Evaluation, rows: Array, opposing: Array, helping: Array
+) -> tuple[list[tuple[str, str]], Array]:
+    """(column, value) of v values, and (3, v): how many opponents, helpers and rows of the label have each."""
+    columns = {name: np.asarray(values[rows]).astype(str) for name, values in train.metadata.items()}
+    if train.errors is not None:
+        columns.setdefault(FITTED, np.where(train.errors[rows], "wrong", "right"))
+    names: list[tuple[str, str]] = []
+    counts = [np.empty((3, 0), dtype=np.int64)]
+    for column, values in columns.items():
+        distinct, codes = np.unique(values, return_inverse=True)
+        groups = (codes[opposing], codes[helping], codes)
+        table = np.stack([np.bincount(group, minlength=len(distinct)) for group in groups])
+        chosen = np.arange(len(distinct))
+        if len(distinct) == 2:  # the other value says the same again
+            chosen = np.array([(table[0] * len(helping) - table[1] * len(opposing)).argmax()])
+        names += [(column, str(distinct[j])) for j in chosen]
+        counts.append(table[:, chosen])
+    return names, np.concatenate(counts, axis=1)

@@ -74,6 +74,11 @@ def times(ratio: float | None) -> str:
     return "–" if ratio is None else f"{ratio:.1f}×"
 
 
+def p_value(p: float) -> str:
+    """p = 0.012, p < 0.001."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
 def q_value(q: float) -> str:
     """q = 0.012, q < 0.001."""
     return "q < 0.001" if q < 0.001 else f"q = {q:.3f}"

@@ -11,6 +11,9 @@ import torch
 
 from ..core import InputError
 
+# How a CPU says it: torch raises a RuntimeError there, and its OutOfMemoryError on a GPU alone.
+CPU_OUT_OF_MEMORY = ("DefaultCPUAllocator", "bad_alloc")
+
 
 def to_device(nested: Any, device: torch.device | str) -> Any:
     """The same nest of dicts, lists and tuples with its tensors on `device`; anything else stays as it is."""
@@ -29,6 +32,13 @@ def device_of(model: torch.nn.Module) -> torch.device:
     """The device of the first parameter or buffer, which is where inputs must go; the CPU where there is neither."""
     first = next(chain(model.parameters(), model.buffers()), None)
     return torch.device("cpu") if first is None else first.device
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that the memory of a GPU or of a CPU was too small."""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in CPU_OUT_OF_MEMORY)
 
 
 @contextmanager

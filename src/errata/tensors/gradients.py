@@ -11,7 +11,9 @@ from torch.func import grad_and_value, vmap
 from torch.utils import _pytree as trees
 
 from ..core import InputError
+from ..core.words import memory_size
 from .curvature import Parameters, RowLosses, flat
+from .devices import is_out_of_memory
 
 ROW_GRADIENTS = 1 << 28  # bytes of gradients held at a time,
 GPU_SHARE = 16  # and on a GPU one part of so many of its free memory, since few rows leave most of it idle
@@ -23,10 +25,11 @@ Route = Literal["rows", "weights"]
 class RowProjections:
     """(b, D) for a batch: each row's gradient times each of D directions (D, p).
 
-    `rows`: gradients of some rows at a time, vectorised, each multiplied with all directions and then freed.
+    `rows`: gradients of some rows at a time, as many as `memory` bytes hold and one at least, vectorised, each
+    multiplied with all directions and then freed.
     `weights`: the gradient of the weighted sum of the losses, differentiated in the weights, a direction at a time:
     for models that cannot be vectorised (recurrent layers, control flow), whose rows are not along the first axis of
-    every tensor or depend on each other, or whose gradient of one row is too large.
+    every tensor or depend on each other.
     """
 
     def __init__(self, losses: RowLosses, parameters: Parameters, directions: torch.Tensor, memory: int | None = None):
@@ -36,8 +39,9 @@ class RowProjections:
         self._named = {name: parameter.detach() for name, parameter in parameters.items()}
         self._parameters = parameters
         self._directions = directions
-        self._at_once = memory // (directions.element_size() * directions.shape[1])
-        self.route: Route = "rows" if self._at_once >= 1 else "weights"
+        # The gradient of one row is as large as one of the D directions: a machine that holds these has room for it.
+        self._at_once = max(1, memory // (directions.element_size() * directions.shape[1]))
+        self.route: Route = "rows"
         self._tried = False
 
     def of(self, batch: Any, rows: int) -> torch.Tensor:
@@ -45,10 +49,10 @@ class RowProjections:
         if self.route == "rows":
             try:
                 products, losses = self._by_fewer_rows(batch, rows)
-            except (MemoryError, torch.OutOfMemoryError) as error:
-                raise InputError(self._too_little()) from error
-            except Exception:  # anything may go wrong in a model that gets one row; the other way says what is wrong
-                self.route = "weights"
+            except Exception as error:
+                if is_out_of_memory(error):
+                    raise InputError(self._too_little()) from error
+                self.route = "weights"  # anything may go wrong in a model that gets one row; this way says what does
             else:
                 if self._tried or self._agree(losses, batch):
                     self._tried = True
@@ -61,9 +65,8 @@ class RowProjections:
         count, weights = self._directions.shape
         size = self._directions.element_size() * weights
         return (
-            f"out of memory with the gradient of one row at a time ({size / 2**20:,.0f} MiB), beside {count} "
-            f"directions ({count * size / 2**30:.1f} GiB) and the model; give a smaller `rank`, fewer layers, or "
-            "another `device`"
+            f"out of memory with the gradient of one row at a time ({memory_size(size)}), beside {count} directions "
+            f"({memory_size(count * size)}) and the model; give a smaller `rank`, fewer layers, or another `device`"
         )
 
     def _agree(self, losses: torch.Tensor, batch: Any) -> bool:
@@ -76,10 +79,11 @@ class RowProjections:
         while True:
             try:
                 return self._by_rows(batch, rows)
-            except torch.OutOfMemoryError:
-                if self._at_once == 1:
-                    raise
-            self._at_once //= 2
+            except Exception as error:
+                at_once = min(self._at_once, rows)
+                if at_once <= 1 or isinstance(error, MemoryError) or not is_out_of_memory(error):
+                    raise  # a MemoryError is of Python itself, which has too little left to go on with
+            self._at_once = at_once // 2
 
     def _by_rows(self, batch: Any, rows: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Products, and the rows' losses."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from ..core.evaluation import INFLUENCE
 from ..explain.training_rows import has_influence
 from ..inputs.influence import InfluenceOptions, embed_all
 
-MADE_WITH = ("steps", "rank", "tolerance", "damping", "seed")
+MADE_WITH = ("steps", "rank", "tolerance", "damping", "rows", "seed")
 
 
 def plan_labels(
@@ -97,8 +97,16 @@ def with_influence(audit: Audit, train: Evaluation) -> tuple[Audit, Evaluation]:
     others = {name: array for name, array in evaluation.representations.items() if name != INFLUENCE}
     sources = {name: source for name, source in evaluation.sources.items() if name != INFLUENCE}
     bare = replace(evaluation, representations=others, sources=sources)
-    options = InfluenceOptions(**{name: made[name] for name in MADE_WITH if name in made})
+    options = InfluenceOptions(**{name: made[name] for name in _options_made_with(made)})
     embedded = embed_all(bare, train, None, options)
     if embedded.train is None or INFLUENCE not in embedded.train.representations:
         raise InputError("training rows need labels, predictions and the representation that the audit searched")
     return replace(audit, evaluation=embedded.evaluation), embedded.train
+
+
+def _options_made_with(made: Mapping[str, Any]) -> list[str]:
+    """Names of the options that an audit recorded, in so far as they hold for training rows."""
+    names = [name for name in MADE_WITH if name in made]
+    if made.get("curvature") != "training rows" and "rows" in names:
+        names.remove("rows")  # so many search rows there were: no choice of the user's, and none of training rows
+    return names

@@ -99,15 +99,12 @@ def _fit_head(
         progress(stage, share)  # without the notes of `terminal_progress`: which layer is read is known here
 
     evaluation = from_torch(model, batches, device=device, progress=report)
-    damping = options.damping
-    if evaluation.task == "classification" and layer.out_features == 2:
-        # Two logits of two classes are fitted as one, which curves half as much: half the damping does the same.
-        damping /= 2
     return HeadInfluence.fit(
         evaluation,
-        replace(options, damping=damping, rows=None),
+        replace(options, rows=None),
         representation="penultimate",
         bias=layer.bias is not None,
+        outputs=layer.out_features,
         progress=progress,
     )
 

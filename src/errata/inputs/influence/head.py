@@ -16,6 +16,7 @@ import numpy as np
 from ...core import Array, Evaluation, InputError, Matrix, Progress, Source, State, silent
 from ...core.evaluation import INFLUENCE
 from ...core.soften import class_probs
+from ...core.words import memory_size
 from .lanczos import Factor, factor, krylov
 
 # The embedding of a labelled row is its gradient: it reads the label, and beside a layer of the model the outcome.
@@ -39,8 +40,9 @@ class InfluenceOptions:
 
     steps: products with the Hessian, P of the paper. rank: eigenvalues at most, D of the paper. tolerance: eigenvalues
     below this share of the largest are left out. damping: added to every eigenvalue; the weight decay that the model
-    was trained with is the natural one. rows: of the Hessian, chosen by seed; None: all. seed: of rows and vectors.
-    basis: bytes of vectors held at a time; where `steps` of them need more, it restarts with the leading ones.
+    was trained with is the natural one, and twice it for a file of two classes whose model has one output. rows: of the
+    Hessian, chosen by seed; None: all. seed: of rows and vectors. basis: bytes of vectors held at a time; where `steps`
+    of them need more, it restarts with the leading ones.
     """
 
     steps: int = 500
@@ -74,8 +76,8 @@ class InfluenceOptions:
         fewest = min(steps, wanted + max(2 * block, wanted // 10))
         if most < fewest:
             raise InputError(
-                f"{wanted} directions of {weights:,} weights need {itemsize * weights * fewest / 2**30:.1f} GiB of "
-                f"vectors, and `basis` allows {self.basis / 2**30:.1f}; give more, a smaller `rank`, or fewer layers"
+                f"{wanted} directions of {weights:,} weights need {memory_size(itemsize * weights * fewest)} of "
+                f"vectors, and `basis` allows {memory_size(self.basis)}; give more, a smaller `rank`, or fewer layers"
             )
         return {"most": most, "keep": wanted + max(0, most - wanted - block) // 3}
 
@@ -116,12 +118,14 @@ class HeadInfluence:
         *,
         representation: str | None = None,
         bias: bool = True,
+        outputs: int | None = None,
         progress: Progress = silent,
     ) -> Self:
         """Fit on rows the model was trained on, or others like them: the curvature reads no labels.
 
         representation: the input of the last layer. Default: the first that comes from the model. bias: whether the
-        last layer has one.
+        last layer has one. outputs: how many the last layer has. Default: one for each class, which is all that
+        probabilities can say.
         """
         options = options or InfluenceOptions()
         name = _features_of(evaluation, representation)
@@ -145,7 +149,11 @@ class HeadInfluence:
         block = max(1, min(VECTORS_AT_ONCE, WIDE // k))
         held = options.vectors(X.shape[1] * k, block)
         basis = krylov(product, draw, options.steps, block=block, **held, checkpoint=None, progress=progress)
-        eigenpairs = factor(basis, options.rank, tolerance=options.tolerance, damping=options.damping, in_place=True)
+        damping = options.damping
+        if evaluation.task == "classification" and k == 1 and outputs != 1:
+            # Two logits are fitted as their difference, which curves half as much: half the damping does the same.
+            damping /= 2
+        eigenpairs = factor(basis, options.rank, tolerance=options.tolerance, damping=damping, in_place=True)
         return cls(eigenpairs, name, bias, options, evaluation.origin.model)
 
     def transform(self, evaluation: Evaluation) -> Array:

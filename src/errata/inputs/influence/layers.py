@@ -13,6 +13,7 @@ import numpy as np
 
 from ...core import Array, Evaluation, InputError, Progress, State
 from ...core.evaluation import INFLUENCE
+from ...core.words import memory_size
 from ...engine import Engine, Local, open_engine
 from ..batches import logits_of, split_batch
 from ..checkpoints import BatchCheckpoint, StepCheckpoint, fingerprint, open_folder
@@ -285,8 +286,8 @@ def _check_whole(options: InfluenceOptions, most: int, p: int) -> None:
     steps = min(options.steps, p)
     if most < steps:
         raise InputError(
-            f"`folder` keeps all {steps} vectors of {p:,} weights, {4 * p * steps / 2**30:.1f} GiB, and `basis` allows "
-            f"{options.basis / 2**30:.1f}; give more `basis`, or no `folder`"
+            f"`folder` keeps all {steps} vectors of {p:,} weights, {memory_size(4 * p * steps)}, and `basis` allows "
+            f"{memory_size(options.basis)}; give more `basis`, or no `folder`"
         )
 
 

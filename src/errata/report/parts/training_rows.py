@@ -8,8 +8,8 @@ from typing import Any
 from ...core import Slice
 from ...core.audit import of_kind
 from ...core.words import clipped
-from ...explain.coherence import CHANCE, Coherence, Homogeneity
-from ...explain.own_label import LabelShare, OwnLabel
+from ...explain.coherence import CHANCE, MEANS_SOMETHING, Coherence, Homogeneity, Similarity
+from ...explain.own_label import FITTED, LabelShare, OwnLabel
 from ...explain.relabel import Relabel
 from ...explain.training_opponents import Opponents, OpponentShare
 from ...explain.training_rows import TrainingRow
@@ -73,40 +73,81 @@ def strongest_opponents(slice_: Slice) -> dict[str, Any] | None:
 def coherence(alike: Coherence) -> str:
     """A few sentences, on rows that were not searched."""
     what = "errors" if alike.rows == "wrong" else "rows"
-    if alike.cosine is None or alike.random is None or alike.p_value is None:
-        return f"Too few {what} among its held-out rows to say whether they have one cause."
     columns = "" if alike.columns is None else f" in its first {numbers.counted(alike.columns, 'column')}"
-    first = (
-        f"Its {numbers.counted(alike.n, what.removesuffix('s'))} among the held-out rows are {_degree(alike)}: mean "
-        f"cosine of their influence{columns} {alike.cosine:.2f}, of as many {what} at random {alike.random:.2f} "
-        f"(p = {alike.p_value:.3f})."
-    )
-    return " ".join(filter(None, [first, _beside_label(alike, what), _clustered(alike), _homogeneity(alike)]))
+    if alike.cluster is not None:
+        return f"{_of_cluster(alike.cluster, what, columns)} {_of_approximation(alike, what)}"
+    whose = f"Its {numbers.counted(alike.n, what.removesuffix('s'))} among the held-out rows"
+    sentences = [_compared(alike, whose, what, columns), _beside_label(alike, what), _clustered(alike)]
+    if not sentences[0]:
+        return f"Too few {what} among its held-out rows to say whether they have one cause."
+    return " ".join(filter(None, [*sentences, _homogeneity(alike)]))
 
 
-def _degree(alike: Coherence) -> str:
-    if alike.p_value is None or alike.p_value > CHANCE:
-        return "no more alike than chance"
-    return "more alike than chance" if alike.alike else "hardly more alike than chance"
+def _of_cluster(cluster: Similarity, what: str, columns: str) -> str:
+    """How alike the rows are that the method put together, of which the slice is an approximation."""
+    whose = f"The {numbers.counted(cluster.n, what.removesuffix('s'))} among the held-out rows that the method itself "
+    compared = _compared(cluster, f"{whose}put together", what, columns)
+    if not compared:
+        return f"Too few {what} among the held-out rows of the method's own cluster to say whether they have one cause."
+    # Rows are put together by these cosines: any cluster of embeddings, also of noise, has a small p-value.
+    caution = "The method put them together by these cosines, so the size of the difference counts, not p."
+    return " ".join(filter(None, [compared, _beside_label(cluster, what), caution, _homogeneity(cluster)]))
 
 
-def _beside_label(alike: Coherence, what: str) -> str:
-    """Whether they share more than their label."""
-    if alike.same_label is None or alike.same_label_p is None:
+def _of_approximation(alike: Coherence, what: str) -> str:
+    """The approximation by itself, of which everything else on the page is."""
+    text = f"Its approximation, which was tested, has {numbers.counted(alike.n, what.removesuffix('s'))}"
+    if alike.clustered is not None:
+        text += f", {numbers.count(alike.clustered[0])} of them from that cluster"
+    if alike.cosine is None or alike.random is None or alike.p_value is None:
+        return f"{text}."
+    degree = _degree(alike.cosine, alike.random, alike.p_value, "chance")
+    figures = f"{alike.cosine:.2f}, at random {alike.random:.2f} ({numbers.p_value(alike.p_value)})"
+    return f"{text}; they are {degree}: {figures}."
+
+
+def _compared(alike: Similarity, whose: str, what: str, columns: str) -> str:
+    """How alike some rows are beside random ones; nothing where there are too few."""
+    if alike.cosine is None or alike.random is None or alike.p_value is None:
         return ""
-    numbers_ = f"{alike.same_label:.2f} (p = {alike.same_label_p:.3f})"
+    return (
+        f"{whose} are {_degree(alike.cosine, alike.random, alike.p_value, 'chance')}: mean cosine of their influence"
+        f"{columns} {alike.cosine:.2f}, of as many {what} at random {alike.random:.2f} "
+        f"({numbers.p_value(alike.p_value)})."
+    )
+
+
+def _degree(cosine: float, other: float, p_value: float, beside: str) -> str:
+    """How much more alike than something, by the size of the difference and by how sure it is."""
+    large = cosine - other >= MEANS_SOMETHING
+    if p_value > CHANCE:
+        sure = "not surely" if large else "no"
+        return f"{sure} more alike than {beside}"
+    return f"more alike than {beside}" if large else f"more alike than {beside}, by little"
+
+
+def _beside_label(alike: Similarity, what: str) -> str:
+    """Whether they share more than their label."""
+    if alike.cosine is None or alike.same_label is None or alike.same_label_p is None:
+        return ""
+    figures = f"{alike.same_label:.2f} ({numbers.p_value(alike.same_label_p)})"
     if alike.beyond_label:
-        return f"They share more than a label: of {what} with the same labels it is {numbers_}."
-    return f"Other {what} with the same labels are about as alike, {numbers_}: the label may be all they share."
+        return f"They share more than a label: of {what} with the same labels it is {figures}."
+    degree = _degree(alike.cosine, alike.same_label, alike.same_label_p, f"other {what} with the same labels")
+    share = "the label may be all they share"
+    if alike.same_label_p <= CHANCE:
+        share = "most of what they share may be the label"
+    return f"They are {degree}, {figures}: {share}."
 
 
 def _clustered(alike: Coherence) -> str:
+    """Of an approximation, in audits that say no more of what it stands for."""
     if alike.clustered is None:
         return ""
     return f"The method itself would put {numbers.out_of(*alike.clustered)} of them together."
 
 
-def _homogeneity(alike: Coherence) -> str:
+def _homogeneity(alike: Similarity) -> str:
     """Equation 8 of InfEmbed in words."""
     same: Homogeneity | None = alike.homogeneity
     if same is None:
@@ -143,36 +184,54 @@ def own_label_words(slice_: Slice) -> str:
 
 
 def own_label_sentence(own: OwnLabel) -> str:
-    """The most telling column, and how well the model has learnt both kinds of rows."""
+    """The most telling column, whether the ranking holds for other rows, and the training loss at both ends of it."""
     words = f"Training rows of its own label, {own.label}:"
-    if own.held is None and not own.shares and own.losses is None:
-        return f"{words} {len(own.opponents)} that pull it the wrong way are shown beside those that do not."
-    parts = []
-    if own.shares:
-        top = own.shares[0]
-        parts.append(
-            f"{top.column} is {top.value} in {numbers.out_of(*top.opponents)} of those that pull it the wrong way "
-            f"most and in {numbers.out_of(*top.helpers)} of those that pull it the right way "
-            f"(all of the label: {numbers.rate_of(*top.label)})"
-        )
-    else:
-        parts.append("no column tells those that pull it the wrong way from those that do not")
+    if not own.opponents:
+        return f"{words} none pulls it the wrong way."
+    if not own.helpers:
+        return f"{words} none pulls it the right way."
+    parts = [_most_telling_column(own)]
+    if own.held is not None and own.held[1]:
+        parts.append(f"{numbers.out_of(*own.held)} of the former pull its held-out rows the wrong way too")
     if own.losses is not None:
         against, beside, base = own.losses
-        parts.append(f"their mean training loss is {against:.2g} and {beside:.2g} (all of the label: {base:.2g})")
+        parts.append(
+            f"mean training loss {against:.2g} of the former, {beside:.2g} of the latter (all of the label: {base:.2g})"
+        )
     return f"{words} {'; '.join(parts)}."
+
+
+def _most_telling_column(own: OwnLabel) -> str:
+    """What tells opponents from helpers, or that nothing does, and what comes nearest."""
+    most = "those that pull it the wrong way most"
+    others = "those that pull it the right way most"
+    top = next((share for share in own.shares if share.column != FITTED), None)
+    if top is None:
+        return f"no column has values frequent enough to tell {most} from {others}"
+    shares = f"{top.column} is {top.value} in {numbers.out_of(*top.opponents)} of {most} and in "
+    shares += f"{numbers.out_of(*top.helpers)} of {others} (all of the label: {numbers.rate_of(*top.label)}"
+    if top.p_value is None:  # an audit of a version that listed noise too
+        return f"{shares}; not compared with chance)"
+    shares += f"; {numbers.p_value(top.p_value)})"
+    if top.differs:
+        return shares
+    return f"no column tells them apart beyond chance; the nearest: {shares}"
 
 
 def _label_share(row: LabelShare) -> dict[str, Any]:
     def with_interval(counts: tuple[int, int], interval: tuple[float, float]) -> str:
         return f"{numbers.out_of(*counts)} ({numbers.rate(interval[0])} to {numbers.rate(interval[1])})"
 
+    chance = numbers.NOT_MEASURED
+    if row.p_value is not None:
+        chance = numbers.p_value(row.p_value)
     return {
         "column": row.column,
         "value": row.value,
         "opponents": with_interval(row.opponents, row.interval),
         "helpers": with_interval(row.helpers, row.helpers_interval),
         "label": numbers.rate_of(*row.label),
+        "chance": chance,
     }
 
 

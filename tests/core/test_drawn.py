@@ -1,0 +1,48 @@
+"""The exact test of a picked group's values, against counts of all draws, Fisher's test and draws at random."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from errata.core.drawn import comparisons, draw_p_values, least_p_values
+
+
+def test_p_values_by_counting_every_draw():
+    """Of 9 rows, 4 have the value; 3 are picked."""
+    has = np.arange(9) < 4
+    hits = np.array([has[list(picked)].sum() for picked in combinations(range(9), 3)])
+    for k in range(4):
+        by_hand = min(1, 2 * min((hits <= k).mean(), (hits >= k).mean()))
+        assert draw_p_values(np.array([k]), 3, np.array([4]), 9)[0] == pytest.approx(by_hand)
+
+
+def test_p_values_are_twice_fishers_smaller_side():
+    for hits, drawn, carriers, total in ((2, 50, 300, 1000), (30, 50, 300, 1000), (50, 50, 800, 1000)):
+        table = [[hits, drawn - hits], [carriers - hits, total - drawn - carriers + hits]]
+        sides = [stats.fisher_exact(table, alternative=side).pvalue for side in ("less", "greater")]
+        found = draw_p_values(np.array([hits]), drawn, np.array([carriers]), total)[0]
+        assert found == pytest.approx(min(1, 2 * min(sides)))
+
+
+def test_no_draw_has_a_smaller_p_value_than_the_least():
+    carriers = np.array([1, 3, 40, 99])
+    least = least_p_values(10, carriers, 100)
+    for j, count in enumerate(carriers):
+        possible = np.arange(max(0, 10 + count - 100), min(10, count) + 1)
+        found = draw_p_values(possible, 10, np.full(len(possible), count), 100)
+        assert least[j] == pytest.approx(found.min())
+
+
+@pytest.mark.parametrize(
+    ("least", "count"),
+    [
+        ([], 1),
+        ([0.9] * 50, 1),  # nothing can be told, so nothing is corrected for
+        ([1e-9] * 4, 4),  # all can: Bonferroni
+        ([1e-9, 1e-9, 0.02, 0.02, 0.9], 3),  # of four that can at .05, two cannot at .05 / 3
+    ],
+)
+def test_only_comparisons_that_could_be_told_count(least, count):
+    assert comparisons(np.array(least), 0.05) == count
