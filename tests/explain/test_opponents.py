@@ -80,6 +80,28 @@ def test_the_profile_counts_values_that_are_commoner_among_the_rows():
     assert _profile(train, np.array([], dtype=int)) == []
 
 
+def profiled(rng, n=1000, **metadata):
+    train = Evaluation(labels=np.zeros(n, int), losses=rng.random(n), metadata=metadata)
+    return _profile(train, rng.permutation(n)[:50])
+
+
+def test_a_column_of_noise_is_told_in_one_draw_of_twenty_at_most():
+    rng = np.random.default_rng(0)
+    told = [any(row.differs for row in profiled(rng, noise=rng.integers(0, 30, 1000))) for _ in range(200)]
+    assert np.mean(told) <= 0.05
+
+
+def test_a_value_that_opponents_have_beyond_chance_is_told_beside_noise():
+    rng = np.random.default_rng(1)
+    n = 1000
+    site = np.where(np.arange(n) < 100, "new", "old")
+    train = Evaluation(
+        labels=np.zeros(n, int), losses=rng.random(n), metadata={"site": site, "noise": rng.integers(0, 400, n)}
+    )
+    rows = _profile(train, np.concatenate([np.arange(30), 500 + np.arange(20)]))
+    assert [(row.column, row.value, row.opponents) for row in rows if row.differs] == [("site", "new", (30, 50))]
+
+
 def planted(rate: float, seed: int = 0, n: int = 1200) -> tuple[Evaluation, Evaluation, np.ndarray]:
     """Group 0 of four is mislabelled in training at some rate; a linear model learns what it is shown."""
     from sklearn.linear_model import LogisticRegression

@@ -39,7 +39,7 @@ def distil(
     distinct = len(np.unique(codes, axis=0))
     try:
         mixture = fit_mixture(codes, min(components, distinct), steps=steps, seed=seed, device=device)
-    except torch.linalg.LinAlgError as error:
+    except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # documented, and not exported
         raise InputError(
             f"the codes of {len(codes):,} mistakes spread by {codes.std(axis=0).max():.2g}, where those of a trained "
             "generator spread by about 1, and no mixture fits them; in another folder train it with a smaller `lr`"

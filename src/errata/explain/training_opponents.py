@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Array, Evaluation, InputError
+from ..core.drawn import comparisons, draw_p_values, least_p_values
 from ..core.evaluation import INFLUENCE
 from ..core.gaps import wilson
 from ..core.record import Record, json_key
@@ -20,6 +21,7 @@ from .view import MEASURED_ON, SliceView
 MAX_ROWS = 8
 PROFILED = 50  # opponents whose labels and metadata are counted
 VALUES = 8  # of a column
+LEVEL = 0.05  # of telling any value where opponents are as all rows, over all values of all columns
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,12 @@ class OpponentShare(Record):
     train: tuple[int, int]
     lift: float
     interval: tuple[float, float]  # of the share among opponents: Wilson, 95%
+    p_value: float | None = None  # of being drawn from all rows, corrected; None up to version 0.7.0
+
+    @property
+    def differs(self) -> bool:
+        """Whether opponents have the value more often than chance would draw it; as it was told up to version 0.7.0."""
+        return self.p_value is None or self.p_value <= LEVEL
 
 
 @dataclass(frozen=True)
@@ -131,25 +139,52 @@ def _profile(train: Evaluation, rows: Array) -> list[OpponentShare]:
     if train.errors is not None:
         columns["fitted"] = np.where(train.errors, "wrong", "right")
     columns |= {name: values.astype(str) for name, values in train.metadata.items()}
-    return [share for name, values in columns.items() for share in _enriched(name, values, rows)]
+    counted = [_counted(name, values, rows) for name, values in columns.items()]
+    if not counted:
+        return []
+    inside = np.concatenate([column.inside for column in counted])
+    everywhere = np.concatenate([column.everywhere for column in counted])
+    least = least_p_values(len(rows), everywhere, len(train))
+    compared = comparisons(least, LEVEL)
+    corrected = np.minimum(1.0, compared * draw_p_values(inside, len(rows), everywhere, len(train)))
+    corrected[least > LEVEL / compared] = 1.0  # too rare to be told: not among what was compared
+    ends = np.cumsum([len(column.names) for column in counted])[:-1]
+    shares = []
+    for column, p_values in zip(counted, np.split(corrected, ends), strict=True):
+        shares += column.enriched(p_values, len(rows), len(train))
+    return shares
 
 
-def _enriched(column: str, values: Array, rows: Array) -> list[OpponentShare]:
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    """How often each value of a column occurs among some rows, and among all."""
+
+    column: str
+    names: Array
+    inside: Array
+    everywhere: Array
+
+    def enriched(self, p_values: Array, drawn: int, total: int) -> list[OpponentShare]:
+        """The values that are commoner among the rows than among all, those by the largest difference first."""
+        shares = self.inside / drawn
+        base = self.everywhere / total
+        best = np.argsort(-(shares - base), kind="stable")[:VALUES]
+        return [
+            OpponentShare(
+                column=self.column,
+                value=str(self.names[j]),
+                opponents=(int(self.inside[j]), drawn),
+                train=(int(self.everywhere[j]), total),
+                lift=float(shares[j] / base[j]),
+                interval=wilson(int(self.inside[j]), drawn),
+                p_value=float(p_values[j]),
+            )
+            for j in best
+            if shares[j] > base[j]
+        ]
+
+
+def _counted(column: str, values: Array, rows: Array) -> _Counted:
     names, codes = np.unique(values, return_inverse=True)
     inside = np.bincount(codes[rows], minlength=len(names))
-    all_rows = np.bincount(codes, minlength=len(names))
-    shares = inside / len(rows)
-    base = all_rows / len(values)
-    best = np.argsort(-(shares - base), kind="stable")[:VALUES]
-    return [
-        OpponentShare(
-            column=column,
-            value=str(names[j]),
-            opponents=(int(inside[j]), len(rows)),
-            train=(int(all_rows[j]), len(values)),
-            lift=float(shares[j] / base[j]),
-            interval=wilson(int(inside[j]), len(rows)),
-        )
-        for j in best
-        if inside[j] > 0 and shares[j] > base[j]
-    ]
+    return _Counted(column, names, inside, np.bincount(codes, minlength=len(names)))

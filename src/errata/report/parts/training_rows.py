@@ -222,16 +222,13 @@ def _label_share(row: LabelShare) -> dict[str, Any]:
     def with_interval(counts: tuple[int, int], interval: tuple[float, float]) -> str:
         return f"{numbers.out_of(*counts)} ({numbers.rate(interval[0])} to {numbers.rate(interval[1])})"
 
-    chance = numbers.NOT_MEASURED
-    if row.p_value is not None:
-        chance = numbers.p_value(row.p_value)
     return {
         "column": row.column,
         "value": row.value,
         "opponents": with_interval(row.opponents, row.interval),
         "helpers": with_interval(row.helpers, row.helpers_interval),
         "label": numbers.rate_of(*row.label),
-        "chance": chance,
+        "chance": _chance(row.p_value),
     }
 
 
@@ -264,16 +261,22 @@ def _training_item(row: TrainingRow) -> dict[str, Any]:
     return {**row.to_json(), "mark": MARKS[row.wrong], "text": text, "loss_text": loss_text(row.loss)}
 
 
+def _chance(p_value: float | None) -> str:
+    """Of audits up to version 0.7.0 it is not known."""
+    return numbers.NOT_MEASURED if p_value is None else numbers.p_value(p_value)
+
+
 def _most_enriched(rows: Sequence[OpponentShare]) -> list[OpponentShare]:
     def points(row: OpponentShare) -> float:
         return row.opponents[0] / row.opponents[1] - row.train[0] / row.train[1]
 
-    return sorted(rows, key=points, reverse=True)[:PROFILE]
+    return sorted((row for row in rows if row.differs), key=points, reverse=True)[:PROFILE]
 
 
 def _share(row: OpponentShare) -> dict[str, Any]:
     low, high = row.interval
     return {
+        "chance": _chance(row.p_value),
         "column": row.column,
         "value": row.value,
         "opponents": numbers.rate_of(*row.opponents),
