@@ -79,7 +79,7 @@ def test_the_page_runs_as_it_is(place, capsys):
 def test_another_normalisation_is_refused_before_a_picture_is_drawn(place):
     images, labels = pictures(200, 2)
     names = {"images": images, "labels": labels, "audited": tiny()}
-    wrong = snippet().replace("robust, images, prepare=normalise)", "robust, images)")
+    wrong = snippet().replace("robust, images, prepare=normalise, ", "robust, images, ")
     assert wrong != snippet()
     with pytest.raises(InputError, match="its `prepare`"):
         exec(wrong, names)
