@@ -18,6 +18,7 @@ BY_PREDICTION = "--method barlow --set barlow.scope=prediction"
 COMMAND = f"errata audit INPUT -o DIR {BY_PREDICTION}"
 READ = "errata.inputs.read(INPUT)"
 
+
 def input_notes(evaluation: Evaluation, slicers: Mapping[str, Any], texts: Captions | None) -> tuple[str, ...]:
     """Return sentences about classes in another order, and about texts that no method can use."""
     order = other_order(evaluation)
