@@ -151,4 +151,5 @@ def test_the_way_out_by_another_model_is_a_line_that_runs(way_out):
     (line,) = re.findall(r"`(errata\.audit\(.*?)`", way_out)
     audit = eval(line, names)
     assert audit.evaluation.representations["robust"].shape == (len(labels), 4)
+    assert audit.settings["level"] == 0.025, "the second look spends half"
     assert audit.settings["options"] == {"barlow": {"representation": "robust"}}

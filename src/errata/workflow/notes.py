@@ -75,11 +75,11 @@ def own_layer_notes(evaluation: Evaluation, slicers: Mapping[str, Any], slices: 
             outcome = "only approximations can be tested, and there was none to test"
         notes.append(
             f"barlow searched `{name}`, the model's own layer, within each {slicer.scope}: there a path knows which "
-            f"rows are wrong, so {outcome}. Paths within a prediction are tested as they are: `{COMMAND}`. That is "
-            "another look at the same held-out rows, tested more strictly than the first. Paths of another model's "
-            "features, best of a robust one, are tested as they are too; the rows need these features first: "
+            f"rows are wrong, so {outcome}. Paths within a prediction are tested as they are: `{COMMAND}`. So are "
+            "paths of another model's features, best of a robust one; the rows need these features first: "
             f"`errata.audit(errata.inputs.add_features({READ}, robust_model, loader), methods=['barlow'], "
-            "options={'barlow': {'representation': 'robust'}})`."
+            "options={'barlow': {'representation': 'robust'}}, settings=errata.Settings(run=2))`. Either is another "
+            "look at the same held-out rows, tested more strictly than the first."
         )
     return notes
 
