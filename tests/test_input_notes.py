@@ -1,5 +1,7 @@
 """What is probably not what was meant is said in the audit, on every way in."""
 
+import re
+import shlex
 import sys
 
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 
 import errata
 from errata import Captions, Evaluation, Source, cli
+from errata.workflow.notes import own_layer_notes
 
 
 def rows(n=800, seed=0):
@@ -109,17 +112,44 @@ def test_barlow_on_the_own_layer_says_the_way_out(from_model, scope, said):
     assert all("`errata audit INPUT -o DIR --method barlow" in note for note in notes)
 
 
-def test_the_way_out_is_a_command_that_runs(tmp_path, monkeypatch, capsys):
+def test_a_search_without_a_path_does_not_say_that_approximations_were_tested():
     labels, predictions, layer = own_layer()
-    path = tmp_path / "INPUT.npz"
-    np.savez(path, labels=labels, predictions=predictions, embedding=layer)
-    first = run(monkeypatch, capsys, "audit", path, "-o", tmp_path / "one", "--method", "barlow", "--no-map")
-    words = (first.out + first.err).replace("\n", " ")
-    command = words.partition("`errata ")[2].partition("`")[0].split()
-    assert command, words
-    run(
-        monkeypatch,
-        capsys,
-        *(str(path) if w == "INPUT" else str(tmp_path / "two") if w == "DIR" else w for w in command),
-    )
-    assert (tmp_path / "two" / "audit.json").exists()
+    evaluation = Evaluation(labels=labels, predictions=predictions, representations={"layer": layer})
+    slicers = {"barlow": errata.slicers.Barlow()}
+    (note,) = own_layer_notes(evaluation, slicers, [])
+    assert "so only approximations can be tested, and there was none to test." in note
+    assert "none holds" not in note
+
+
+@pytest.fixture
+def way_out(tmp_path, monkeypatch, capsys):
+    """The note of an audit by the command, which confirms nothing."""
+    labels, predictions, layer = own_layer()
+    site = np.where(layer[:, 1] > 0, "a", "b")
+    np.savez(tmp_path / "my rows.npz", labels=labels, predictions=predictions, embedding=layer, site=site)
+    words = ["audit", tmp_path / "my rows.npz", "-o", tmp_path / "one", "--method", "barlow", "--no-map"]
+    run(monkeypatch, capsys, *words, "--metadata", "site")
+    (note,) = [note for note in errata.load(tmp_path / "one").settings["notes"] if "own layer" in note]
+    return note
+
+
+def test_the_way_out_is_a_command_that_runs(way_out, tmp_path, monkeypatch, capsys):
+    command = shlex.split(way_out.partition("`errata ")[2].partition("`")[0])
+    assert str(tmp_path / "my rows.npz") in command
+    assert command[-2:] == ["--metadata", "site"]
+    run(monkeypatch, capsys, *command, "--no-map")
+    second = errata.load(tmp_path / "one-prediction")
+    assert "another look at the same held-out rows, tested more strictly" in way_out
+    assert second.settings["level"] < errata.load(tmp_path / "one").settings["level"]
+
+
+def test_the_way_out_by_another_model_is_a_line_that_runs(way_out):
+    torch = pytest.importorskip("torch")
+    labels, _, layer = own_layer()
+    robust_model = torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+    names = {"errata": errata, "robust_model": robust_model, "loader": [(torch.tensor(layer).float(), labels)]}
+    (line,) = re.findall(r"`(errata\.audit\(.*?)`", way_out)
+    audit = eval(line, names)
+    assert audit.evaluation.representations["robust"].shape == (len(labels), 4)
+    assert audit.settings["level"] == 0.025, "the second look spends half"
+    assert audit.settings["options"] == {"barlow": {"representation": "robust"}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import sys
 import types
@@ -37,9 +38,17 @@ def pictures(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return images.astype(np.uint8), labels
 
 
+def snippets() -> list[str]:
+    """The conversion, and what it is converted for."""
+    return re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+
+
 def snippet() -> str:
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    return code
+    return snippets()[1]
+
+
+class Parameters:
+    """An object of another package, as files of `robustness` hold them."""
 
 
 @pytest.fixture
@@ -76,10 +85,29 @@ def test_the_page_runs_as_it_is(place, capsys):
     assert "data:image/png" in (place / "audit" / "report.html").read_text()
 
 
+def test_a_checkpoint_that_holds_objects_is_converted(place, monkeypatch):
+    try:
+        import dill
+    except ImportError:  # no requirement of the tests; pickle is the part of it that is used here
+        dill = pickle
+    monkeypatch.setitem(sys.modules, "dill", dill)
+    converted = place / "resnet50_l2_eps3.ckpt"
+    saved = torch.load(converted, weights_only=True)
+    converted.unlink()
+    for name in ("model", "state_dict"):
+        torch.save({name: saved["model"], "args": Parameters()}, place / "imagenet_l2_3_0.pt", pickle_module=dill)
+        with pytest.raises(pickle.UnpicklingError):
+            torch.load(place / "imagenet_l2_3_0.pt", weights_only=True)
+        exec(snippets()[0], {})
+        again = torch.load(converted, weights_only=True)["model"]
+        assert again.keys() == saved["model"].keys()
+        assert all(torch.equal(again[key], value) for key, value in saved["model"].items())
+
+
 def test_another_normalisation_is_refused_before_a_picture_is_drawn(place):
     images, labels = pictures(200, 2)
     names = {"images": images, "labels": labels, "audited": tiny()}
-    wrong = snippet().replace("robust, images, prepare=normalise)", "robust, images)")
+    wrong = snippet().replace("robust, images, prepare=normalise, ", "robust, images, ")
     assert wrong != snippet()
     with pytest.raises(InputError, match="its `prepare`"):
         exec(wrong, names)

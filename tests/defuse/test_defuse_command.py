@@ -12,7 +12,11 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed: nothing is generated")
 
+import torch
+
 from errata.cli import app as cli
+from errata.defuse.command import _classifier
+from errata.train import network
 from support import digits
 from support.command import run
 
@@ -175,3 +179,12 @@ def test_a_single_image_leaves_nothing(tmp_path: Path) -> None:
     code, _, err = run("defuse", "x.npz", "--model", "tiny_net:make", "-o", "run", folder=tmp_path)
     assert (code, "needs 2 images" in err) == (2, True), err
     assert [path for path in sorted(tmp_path.iterdir()) if path.name != "__pycache__"] == before
+
+
+@pytest.mark.parametrize(("shape", "channels"), [((10, 16, 16), 1), ((10, 16, 16, 1), 1), ((10, 16, 16, 3), 3)])
+def test_a_network_of_ours_has_the_channels_of_the_images(tmp_path, shape, channels):
+    from safetensors.torch import save_file
+
+    save_file(network("small", px=16, outputs=2, channels=channels).state_dict(), tmp_path / "w.safetensors")
+    model, _ = _classifier("small", tmp_path / "w.safetensors", shape, 2)
+    assert model(torch.zeros(2, channels, 16, 16)).shape == (2, 2)

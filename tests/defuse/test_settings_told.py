@@ -32,3 +32,10 @@ def test_the_page_names_every_setting():
     table = PAGE.read_text().partition("## Settings")[2].partition("## What it says")[0]
     cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
     assert {name for cell in cells for name in re.findall(r"`(\w+)`", cell)} == set(asdict(DefuseSettings()))
+
+
+def test_the_page_of_labels_says_how_many_people_a_sample_needs():
+    page = (PAGE.parent / "label-with-people.md").read_text()
+    assert f"`--set quorum={DefuseSettings.as_published().quorum}` as in the paper" in page
+    assert DefuseSettings().quorum == 1
+    assert "one by default" in page

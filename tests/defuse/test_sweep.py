@@ -182,6 +182,19 @@ def test_the_trainings_follow_the_data(n, expected):
     assert found.anneal <= found.epochs * -(-n // found.batch) / 10
 
 
+@pytest.mark.parametrize("settings", [DefuseSettings(anneal=5000, epochs=12), DefuseSettings.as_published(epochs=12)])
+def test_annealing_that_is_longer_than_the_training_is_told(settings):
+    steps = 12 * -(-600 // (settings.batch or 32))
+    told = settings.for_data(600).unfinished_annealing(600)
+    assert told.startswith(
+        f"KL never counted in full: `anneal` asks for {settings.anneal:,} steps and training had {steps}"
+    )
+    assert f"ended at {steps / settings.anneal:.1%} of `beta`" in told
+    assert DefuseSettings().for_data(600).unfinished_annealing(600) == ""
+    assert DefuseSettings.as_published().for_data(600).unfinished_annealing(600) == ""
+    assert DefuseSettings(anneal=228, epochs=12).for_data(600).unfinished_annealing(600) == ""  # 19 batches
+
+
 def test_annealing_ends_inside_the_run_and_what_was_asked_for_stays():
     short = DefuseSettings(epochs=3, batch=64).for_data(640)
     assert (short.epochs, short.batch, short.anneal) == (3, 64, 3)

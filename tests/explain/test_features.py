@@ -199,7 +199,11 @@ def test_the_pictures_of_a_feature_are_taken_once(study, monkeypatch):
 
 def test_slices_without_a_path_stay_as_they_are(study):
     plain = replace(study.audit, slices=(replace(study.first, rule={"kind": "ball"}),))
-    assert errata.explain.draw_features(plain, study.model, study.images) is plain
+    with pytest.warns(UserWarning, match="nothing is drawn, since no slice is a path .* with `informative=10`"):
+        assert errata.explain.draw_features(plain, study.model, study.images) is plain
+    bare = replace(plain, explanations=())
+    with pytest.warns(UserWarning, match="audit with method `barlow` on the features of `model`"):
+        errata.explain.draw_features(bare, study.model, study.images, representation="robust", informative=10)
     other = {**study.first.rule, "representation": "other"}
     evaluation = study.audit.evaluation.with_representation("other", np.zeros((N, D)))
     both = replace(study.audit, evaluation=evaluation, slices=(study.first, replace(study.first, rule=other)))

@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import numpy as np
+
 from errata.core import Audit
 from errata.core.audit import of_kind
-from errata.explain.group_trees import GroupTrees
+from errata.explain.examples import FeatureImage
+from errata.explain.group_trees import GroupTrees, TopFeature
+from errata.explain.thumbnails import address
 from errata.report import to_html
 from errata.report.class_trees import MOST_SAVED, class_trees
 
@@ -55,6 +59,53 @@ def test_a_feature_has_its_score_its_images_and_both_sides_of_its_cut(tree_audit
             assert f"{side.failures} of {side.n} wrong, 95% interval" in line
         assert line.count('<use href="#p') == 6
         assert all(f'aria-label="row row-{row}, labelled cat, predicted' in line for row in feature.rows)
+
+
+def drawn(audit: Audit, classes: int) -> Audit:
+    """With images of every feature of some classes, no two alike, and no slice."""
+    (trees,) = of_kind(audit.explanations, GroupTrees)
+    shades = iter(range(100_000))
+
+    def image() -> str:
+        shade = next(shades)
+        return address(np.array([[shade % 256, shade // 256]]) / 255)
+
+    def pictured(feature: TopFeature) -> TopFeature:
+        images = [FeatureImage(row, image(), image(), image(), 0.1, 0.4, 0.3) for row in feature.rows]
+        return replace(feature, images=tuple(images))
+
+    groups = [
+        replace(trees.groups[0], id=f"t{i + 1}", group={"label": i}, features=tuple(map(pictured, group.features)))
+        for i, group in enumerate([trees.groups[0]] * classes)
+    ]
+    return replace(audit, slices=(), explanations=(replace(trees, groups=tuple(groups)),))
+
+
+def test_the_images_of_features_are_in_the_saved_page(tree_audit: Audit) -> None:
+    audit = drawn(tree_audit, classes=1)
+    shown = page(to_html(audit), "t1")
+    (trees,) = of_kind(audit.explanations, GroupTrees)
+    rows = sum(len(feature.rows) for feature in trees.groups[0].features or ())
+    assert shown.count("heat map: where") == rows
+    assert shown.count('<use href="#v') == 2 * rows  # heat maps and attacks; the rows have their own images
+    assert "left out of the saved page" not in shown
+
+
+def test_classes_share_the_room_of_a_saved_page(tree_audit: Audit) -> None:
+    audit = drawn(tree_audit, classes=6)
+    html = to_html(audit)
+    (trees,) = of_kind(audit.explanations, GroupTrees)
+    for group in trees.groups:
+        shown = page(html, group.id)
+        assert shown.count("heat map: where") == len(group.features or ())
+        assert "Heat maps and attacks of 5 of 6 rows are left out of the saved page." in words(shown)
+
+
+def test_images_of_features_stay_within_the_budget(tree_audit: Audit, monkeypatch) -> None:
+    monkeypatch.setattr("errata.report.image_sources.BUDGET", 5_000)
+    html = to_html(drawn(tree_audit, classes=2))
+    assert sum(map(len, re.findall(r"data:image/[^\"]+", html))) < 6_000
+    assert re.search(r"\d+ of \d+ images are left out to keep them under", words(html))
 
 
 def test_an_audit_saved_before_says_what_was_not_recorded(tree_audit: Audit) -> None:

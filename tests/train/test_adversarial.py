@@ -319,3 +319,32 @@ def test_grey_pictures_are_trained_on_and_attacked() -> None:
 def test_a_loader_that_cannot_be_meant_is_one_sentence(rows: object, words: str) -> None:
     with pytest.raises(InputError, match=words):
         robust_accuracy(network("small", px=PX), rows, radius=0.5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["small", "resnet18-slim"])
+def test_a_network_for_grey_pictures_is_trained_and_measured(name: str) -> None:
+    model = network(name, px=PX, outputs=2, channels=1)
+    fit_robust(model, TRAIN[0][:60, ..., 0], TRAIN[1][:60], radius=0.2, steps=1, epochs=1, batch=30, lr=3e-3)
+    assert 0 <= robust_accuracy(model, TEST[0][:20, ..., 0], TEST[1][:20], 0.2, steps=1) <= 1
+
+
+def test_pictures_that_a_network_does_not_take_are_one_sentence() -> None:
+    model = network("small", px=PX, outputs=2)
+    grey = TRAIN[0][..., 0], TRAIN[1]
+    with pytest.raises(
+        InputError, match=r"does not take images of 1 x 16 x 16 .*`network\(..., channels=1\)` for grey"
+    ):
+        fit_robust(model, *grey, radius=0.2, epochs=1, lr=3e-3)
+    with pytest.raises(InputError, match="does not take images of 1 x 16 x 16"):
+        robust_accuracy(model, *grey, 0.2)
+    with pytest.raises(InputError, match="`channels` must be at least 1; got 0"):
+        network("small", px=PX, channels=0)
+
+
+@pytest.mark.parametrize("radius", [0.5, 1, np.float32(0.5)])
+def test_a_radius_in_the_place_of_labels_is_one_sentence(radius: float) -> None:
+    loader = [(pixels(TEST[0][:20]), torch.from_numpy(TEST[1][:20]))]
+    model = network("small", px=PX)
+    with pytest.raises(InputError, match=f"`labels` must be classes.*got {radius}; .* `radius={radius}`"):
+        robust_accuracy(model, loader, radius)
+    assert 0 <= robust_accuracy(model, loader, radius=float(radius), steps=1) <= 1

@@ -166,6 +166,7 @@ def audit(
             **work,
             progress=progress,
         )
+    result = workflow.name_paths(result, source, output, reading)
     write_audit(result, output, as_json=as_json, reference=saved_reference, check=inputs.check)
     finish(audit_gate(result, fail_on), junit, summary, quiet=as_json)
 

@@ -36,29 +36,33 @@ def plan_commands() -> typer.Typer:
 
 def _command(plan: PlanFunction) -> Any:
     """Return a command whose arguments and options are the parameters of a plan function."""
-    from ..core import Evaluation
+    from ..core import Captions, Evaluation
 
     hints = get_type_hints(plan)
     parameters = list(inspect.signature(plan).parameters.values())[1:]  # the first is the audit
     rows = [parameter.name for parameter in parameters if hints.get(parameter.name) is Evaluation]
+    texts = [parameter.name for parameter in parameters if hints.get(parameter.name) == Captions | None]
     helps = _parameter_helps(plan)
     fields = [_field("folder", Dir), *(_field(name, _file(name, helps)) for name in rows), _field("output", Output)]
     for parameter in parameters:
         if parameter.name == "slices":
             fields += [_field("slices", Chosen, []), _field("database", Database, None)]
         elif parameter.name not in rows:
-            option = typer.Option(help=helps.get(parameter.name, ""))
-            annotation: Any = Annotated[_option_type(parameter.default), option]
-            fields.append(_field(parameter.name, annotation, parameter.default))
+            kind = Path | None if parameter.name in texts else _option_type(parameter.default)
+            fields.append(_field(parameter.name, _option(parameter.name, kind, helps), parameter.default))
 
     def command(folder: Path, output: Path, **values: Any) -> None:
         from .. import store, workflow
+        from ..inputs import read_texts
 
         store.check_parquet_output(output)
         takes_slices = "slices" in values
         audit = workflow.load(folder, judged=takes_slices, database=values.pop("database", None))
         for name in rows:
             values[name] = read_like(values[name], audit)
+        for name in texts:
+            if values[name] is not None:
+                values[name] = read_texts(values[name])
         if takes_slices:
             values["slices"] = chosen_words(values["slices"])
         result = workflow.make_plan(plan, audit, values)
@@ -80,6 +84,11 @@ def _field(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -
 
 def _file(name: str, helps: dict[str, str]) -> Any:
     return Annotated[Path, typer.Argument(metavar=name.upper(), help=helps.get(name, "A file of rows."))]
+
+
+def _option(name: str, kind: Any, helps: dict[str, str]) -> Any:
+    metavar = "FILE" if kind == Path | None else None
+    return Annotated[kind, typer.Option(metavar=metavar, help=helps.get(name, ""))]
 
 
 def _option_type(default: Any) -> Any:

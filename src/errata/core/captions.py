@@ -74,17 +74,21 @@ class Captions:
                 f"texts describe a slice beside its class; got rows without classes (task `{evaluation.task}`); "
                 "leave the texts out"
             )
+        self.check_space(evaluation)
+        k = evaluation.class_count
+        if self.references is not None and len(self.references) != k:
+            raise InputError(
+                f"`references` has {len(self.references)} texts where there are {k} classes; give one a class"
+            )
+
+    def check_space(self, evaluation: Evaluation) -> None:
+        """Raise where the rows do not have the representation with as many columns."""
         name = evaluation.representation(self.representation, "a description by texts")
         d = evaluation.representations[name].shape[1]
         if self.embeddings.shape[1] != d:
             raise InputError(
                 f"the texts have {self.embeddings.shape[1]} columns where `embedding:{name}` has {d}; "
                 "embed both with the same model"
-            )
-        k = evaluation.class_count
-        if self.references is not None and len(self.references) != k:
-            raise InputError(
-                f"`references` has {len(self.references)} texts where there are {k} classes; give one a class"
             )
 
 

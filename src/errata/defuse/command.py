@@ -146,7 +146,8 @@ def _classifier(name: str, weights: Path | None, shape: tuple[int, ...], classes
     elif weights is None:
         raise InputError(f"`{name}` has no weights; give them with `--weights`")
     else:
-        model = network(name, px=shape[1], outputs=classes)
+        channels = 1 if len(shape) == 3 else shape[3]
+        model = network(name, px=shape[1], outputs=classes, channels=channels)
         prepare = normalise_pixels
     if weights is not None:
         _load_weights(model, weights)

@@ -29,10 +29,13 @@ def check_normalisation(
         except Exception:  # a network may raise anything where it takes only what the given `prepare` makes
             continue
         tried.append((other, name, cure))
-    best = max((other for other, _, _ in tried), default=0.0)
+    if not tried:
+        return
+    best = max(other for other, _, _ in tried)
     if not _is_clearly_better(best, accuracy, len(labels)):
         return
-    best, name, cure = next(alternative for alternative in tried if alternative[0] > best - BETTER)
+    # Of those that these images cannot tell from the best, the first.
+    best, name, cure = next(each for each in tried if each[0] + _error(each[0], len(labels)) >= best)
     given = "without" if classifier.prepare is None else "through"
     raise InputError(
         f"the classifier is right on {accuracy:.1%} of {len(labels):,} training images {given} `prepare`, and on "
@@ -44,9 +47,13 @@ def _accuracy(classifier: Classifier, images: Array, labels: Array, device: torc
     return float((predict_classes(classifier, images, device=device) == labels).mean())
 
 
+def _error(accuracy: float, n: int) -> float:
+    return float(ERRORS * np.sqrt(accuracy * (1 - accuracy) / n))
+
+
 def _is_clearly_better(other: float, accuracy: float, n: int) -> bool:
-    error = ERRORS * np.sqrt(accuracy * (1 - accuracy) / n)
-    return bool(other - accuracy > max(BETTER, error) and other * (1 - accuracy) > ODDS * accuracy * (1 - other))
+    least = max(BETTER, _error(accuracy, n))
+    return bool(other - accuracy > least and other * (1 - accuracy) > ODDS * accuracy * (1 - other))
 
 
 def _alternatives(images: Array, prepare: Prepare | None) -> Iterator[tuple[str, str, Prepare | None]]:

@@ -230,6 +230,9 @@ def _end(job: Job, stage: Stage, words: str, **fields: Any) -> Defused:
     same_class = job.run.read("vae-told")["same_class"]
     if stage != "poor generator" and same_class < DefuseSettings.faithful:  # let through by a lower `faithful`
         words += f"; only {same_class:.1%} of reconstructions keep their class: some may be the generator's blur"
+    annealing = job.settings.unfinished_annealing(len(job.images))
+    if annealing and job.run.about["vae"] is None:  # a borrowed VAE was trained elsewhere
+        words += f"; {annealing}"
     job.run.write("stage", {"stage": stage, "words": words})
     job.run.write_text("report.html", to_html(load_run(job.run.folder)))
     return Defused(job.run.folder, stage, words, **fields)

@@ -118,6 +118,17 @@ class DefuseSettings:
         tuned = replace(found, tune_batch=tune_batch, tune_epochs=tune_epochs)
         return replace(tuned, batch=batch, epochs=epochs, anneal=anneal)
 
+    def unfinished_annealing(self, n: int) -> str:
+        """What to tell of a VAE trained on n images by settings `for_data`; nothing where KL counts in full at last."""
+        steps = known(self.epochs) * math.ceil(n / known(self.batch))
+        anneal = known(self.anneal)
+        if anneal <= steps:
+            return ""
+        return (
+            f"KL never counted in full: `anneal` asks for {anneal:,} steps and training had {steps:,}, so it ended at "
+            f"{steps / anneal:.1%} of `beta`; in another folder lower `anneal` or leave it out"
+        )
+
     def of_search(self) -> dict[str, Any]:
         """Settings up to the samples that are labelled."""
         return {name: value for name, value in asdict(self).items() if name not in CORRECTION}

@@ -6,6 +6,7 @@ A feature means something to people where it is a robust model's; nothing here a
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -79,7 +80,7 @@ def draw_features(
     in units of [0, 1] pixels. Default: the radius is .1 for every value of an image and the step 2.5 radius / steps.
     The paper has step 1, 500 steps and no radius that ever binds. informative: of every group, a class say, so many of
     the features that say most about its failures are drawn too, up to ten; the paper's crowd saw ten. device: where the
-    model runs.
+    model runs. Where nothing is drawn, a warning says why.
     """
     require("torch", "torch")
     from ..tensors import Attribution, Ball
@@ -90,6 +91,7 @@ def draw_features(
         raise InputError(f"`informative` must be from 0 to {MOST_INFORMATIVE}; got {informative}")
     name = _representation(audit, representation, informative)
     if name is None:
+        warnings.warn(_nothing_to_draw(audit), stacklevel=2)
         return audit
     attribution = Attribution(model, prepare=prepare, layer=layer, maps=maps, device=device)
     first = np.asarray(images[0])
@@ -97,6 +99,8 @@ def draw_features(
     studio = _Studio(audit.evaluation, name, attribution, images, Ball(size, steps, step))
     slices = tuple(studio.explain(slice_) for slice_ in audit.slices)
     explanations = tuple(studio.explain_trees(explanation, informative) for explanation in audit.explanations)
+    if all(new is old for new, old in zip((*slices, *explanations), (*audit.slices, *audit.explanations), strict=True)):
+        warnings.warn(_nothing_to_draw(audit), stacklevel=2)
     return replace(audit, slices=slices, explanations=explanations)
 
 
@@ -112,6 +116,14 @@ def _representation(audit: Audit, name: str | None, informative: int) -> str | N
     if len(names) > 1:
         raise InputError(f"paths were found in {' and '.join(names)}; name the one that `model` made, `representation`")
     return next(iter(names), None)
+
+
+def _nothing_to_draw(audit: Audit) -> str:
+    """The sentence of a call that draws nothing: why, and what draws something."""
+    cure = "audit with method `barlow` on the features of `model`"
+    if of_kind(audit.explanations, GroupTrees):
+        cure = "the features that say most about each class are drawn with `informative=10`"
+    return f"nothing is drawn, since no slice is a path through features of `model`; {cure}"
 
 
 class _Studio:

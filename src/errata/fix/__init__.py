@@ -2,7 +2,8 @@
 
 One kind of plan is one module. `PLANS` is the only list of them: the commands `errata plan KIND` are generated from
 it. A plan function takes the audit first; each parameter annotated `Evaluation` is a file of rows on the command
-line, `slices` is `--slices`, and every other parameter is an option with its default.
+line, `slices` is `--slices`, one annotated `Captions | None` is an option that takes a file of texts, and every other
+parameter is an option with its default.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .labels import Action as LabelAction
 from .labels import By as LabelOrder
 from .labels import plan_labels
 from .prompts import make_prompts, plan_prompts
-from .selection import by_chance, by_confidence, plan_selection, select
+from .selection import by_caption, by_chance, by_confidence, plan_selection, select
 from .weights import plan_weights, upweight
 
 PlanFunction = Callable[..., Plan]
@@ -40,6 +41,7 @@ __all__ = [
     "PLANS",
     "LabelAction",
     "LabelOrder",
+    "by_caption",
     "by_chance",
     "by_confidence",
     "correct",

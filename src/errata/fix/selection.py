@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from ..core import Array, Audit, Evaluation, InputError, Plan
+from ..core import Array, Audit, Captions, Evaluation, InputError, Plan, Slice
 from ..core.apply import apply
+from ..core.blocks import unit
 from ..core.errors import unknown
+from ..core.scope import rows_in_scope
+from ..explain.captions import DirectionCaptions
+from ..explain.descriptions import unit_products
 from .targets import no_targets, refuse_audited, target_slices
 
-By = Literal["slices", "confidence", "random"]
+By = Literal["slices", "caption", "confidence", "random"]
 
 
 def plan_selection(
@@ -22,9 +27,10 @@ def plan_selection(
     *,
     slices: Sequence[str] | None = None,
     by: By = "slices",
+    texts: Captions | None = None,
     seed: int = 0,
 ) -> Plan:
-    """Select the rows of a pool that lie deepest in a slice.
+    """Select the rows of a pool that lie deepest in a slice, or nearest to its hardest caption.
 
     Parameters
     ----------
@@ -37,9 +43,12 @@ def plan_selection(
     slices : list of str, optional
         Slices to fix: ids, "accepted", "confirmed" or "all". Default: those that people accepted where there are any
         (`load(..., judged=True)`), else the confirmed ones.
-    by : {"slices", "confidence", "random"}
-        How rows are ranked; "confidence" (least confident of the label first) and "random" are baselines that ignore
+    by : {"slices", "caption", "confidence", "random"}
+        How rows are ranked: "slices", by weight over threshold; "caption", by the cosine to the hardest caption of a
+        slice of their class. "confidence" (least confident of the label first) and "random" are baselines that ignore
         the slices.
+    texts : Captions, optional
+        The texts that the audit was made with, which "caption" needs: an audit stores captions without embeddings.
     seed : int
         Seed of "random".
 
@@ -67,16 +76,17 @@ def plan_selection(
     True
     """
     check_count(per_class)  # also where nothing is to be selected
+    check_way(by, texts)
     if by == "confidence":
         return select(pool, by_confidence(pool), per_class, facts={"by": by})
     if by == "random":
         return select(pool, by_chance(pool, seed), per_class, facts={"by": by, "seed": seed})
-    if by != "slices":
-        raise unknown("way to select", by, ("slices", "confidence", "random"))
     targets = target_slices(audit, slices)
     if not targets:
         return Plan("select", no_targets(audit))
     refuse_audited(audit, pool, "in the pool")
+    if texts is not None:
+        return select_by_caption(targets, pool, texts, per_class)
     weights = apply(audit, pool)
     depth = np.max([weights[slice_.id] / slice_.threshold for slice_ in targets], axis=0)
     ids = tuple(slice_.id for slice_ in targets)
@@ -87,6 +97,78 @@ def check_count(per_class: int) -> None:
     """Raise for what is no number of rows."""
     if per_class < 1:
         raise InputError(f"`per_class` must be at least 1; got {per_class}")
+
+
+def check_way(by: str, texts: Captions | None) -> None:
+    """Raise for an unknown way to rank rows, and where it lacks texts or has no use for them."""
+    if by not in get_args(By):
+        raise unknown("way to select", by, get_args(By))
+    if by == "caption" and texts is None:
+        raise InputError(
+            "selection by caption needs `texts`, since an audit stores captions without embeddings; give the texts "
+            "that it was made with"
+        )
+    if by != "caption" and texts is not None:
+        raise InputError(f"`texts` are read by by='caption' alone; got by={by!r}; leave one of them out")
+
+
+def select_by_caption(slices: Sequence[Slice], pool: Evaluation, texts: Captions, per_class: int) -> Plan:
+    """Select the rows nearest to the hardest captions of slices; those without one are named in the plan's sentence."""
+    captions = {slice_.id: caption for slice_ in slices if (caption := hardest_caption(slice_)) is not None}
+    if not captions:
+        raise InputError("no slice has captions to select by; audit with `texts` and method `directions`")
+    captioned = [slice_ for slice_ in slices if slice_.id in captions]
+    facts = {"by": "caption", "captions": captions}
+    plan = select(pool, by_caption(pool, captioned, texts), per_class, slices=tuple(captions), facts=facts)
+    why = f"{plan.why}, nearest to " + ", ".join(f"“{text}” ({id})" for id, text in captions.items())
+    without = [slice_.id for slice_ in slices if slice_.id not in captions]
+    if without:
+        why += f"; without captions: {', '.join(without)}"
+    return replace(plan, why=why)
+
+
+def hardest_caption(slice_: Slice) -> str | None:
+    """Return the hard caption of the lowest score; None where a slice has none.
+
+    The page has captions in the order of their measured error. The study of selection took the lowest score.
+    """
+    captions = slice_.explanation(DirectionCaptions)
+    if captions is None or not captions.hard:
+        return None
+    return min(captions.hard, key=lambda row: row.score).text
+
+
+def by_caption(rows: Evaluation, slices: Sequence[Slice], texts: Captions) -> Array:
+    """Rank rows by the largest cosine to the hardest caption of a slice of their class.
+
+    Every slice has captions. Returns (n,) numbers, larger for rows to take earlier; -inf for rows of other classes.
+    """
+    texts.check_space(rows)
+    tasks = dict(rows.tasks())
+    nearness = np.full(len(rows), -np.inf)
+    for slice_ in slices:
+        own = rows_in_scope(tasks.get(slice_.task, rows), slice_.rule["scope"])
+        embedding = _caption_embedding(slice_, texts)
+        cosines = unit_products(rows.representations[texts.representation], unit(embedding[None]))[:, 0]
+        nearness[own] = np.maximum(nearness[own], cosines[own])
+    return nearness
+
+
+def _caption_embedding(slice_: Slice, texts: Captions) -> Array:
+    """(d,) of a slice's hardest caption."""
+    caption = hardest_caption(slice_)
+    if slice_.rule["representation"] != texts.representation:
+        raise InputError(
+            f"captions of slice {slice_.id} lie in `{slice_.rule['representation']}` and `texts` in "
+            f"`{texts.representation}`; give the texts that the audit was made with"
+        )
+    if caption not in texts.texts:
+        raise InputError(
+            f"caption “{caption}” of slice {slice_.id} is not among `texts`; give the texts that the audit was made "
+            "with"
+        )
+    embedding: Array = texts.embeddings[list(texts.texts).index(caption)]
+    return embedding
 
 
 def select(

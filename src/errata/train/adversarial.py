@@ -8,6 +8,7 @@ projected ascent from a random point of the ball. Lengths are L2 in units of [0,
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -104,8 +105,13 @@ def robust_accuracy(
     """The share of rows classified correctly, also under every attack within `radius`; a radius of 0 is no attack.
 
     An upper bound: a stronger attack (more steps, more restarts) may lower it. images, labels, prepare: as for
-    `fit_robust`.
+    `fit_robust`. Of a loader, `radius` is given by its name.
     """
+    if isinstance(labels, Real):
+        raise InputError(
+            f"`labels` must be classes, one for each image; got {labels}; with a loader give the radius by its name, "
+            f"`radius={labels}`"
+        )
     prepare = prepare_of(model, prepare)
     rows = open_rows(images, labels, batch)
     if not rows.steps or restarts < 1:
@@ -142,12 +148,22 @@ def _validation_rows(validation: tuple[Images, Images] | Loader, batch: int) -> 
 def _check_rows(
     model: nn.Module, prepare: Prepare, rows: ArrayRows | LoaderRows, where: torch.device, shift: int = 0
 ) -> None:
-    """An error for a label without a logit, and for a shift that leaves nothing of an image."""
+    """An error for images that the model does not take, a label without a logit, a shift that leaves no image."""
     pixels, targets = rows.first(where)
     if not 0 <= shift < min(pixels.shape[2:]):
         raise InputError(f"`shift` must be at least 0 and less than the width and height of images; got {shift}")
     with evaluating(model):
-        check_classes(model(prepare(pixels)).shape[1], targets)
+        try:
+            logits = model(prepare(pixels))
+        except torch.cuda.OutOfMemoryError:  # a RuntimeError that is not about the images
+            raise
+        except RuntimeError as error:
+            shape = " x ".join(map(str, pixels.shape[1:]))
+            raise InputError(
+                f"the model does not take images of {shape} (channels, height, width) as `prepare` gives them: "
+                f"{str(error).splitlines()[0]}; give a network for them, `network(..., channels=1)` for grey ones"
+            ) from error
+        check_classes(logits.shape[1], targets)
 
 
 def _measure(

@@ -7,21 +7,26 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from ..core.errors import unknown
+from ..core.errors import InputError, unknown
 from .resnet import ResNet18, slim
 from .small import SmallCNN
 
-NETWORKS: dict[str, Callable[[int, int], nn.Module]] = {
+NETWORKS: dict[str, Callable[..., nn.Module]] = {
     "resnet18": ResNet18,
     "resnet18-slim": slim,
     "small": SmallCNN,
 }
 
 
-def network(name: str, *, px: int, outputs: int = 1, seed: int = 0) -> nn.Module:
-    """A new network for images of `px`, with `outputs` logits; torch's own generators are left alone."""
+def network(name: str, *, px: int, outputs: int = 1, channels: int = 3, seed: int = 0) -> nn.Module:
+    """A new network for images of `px`, with `outputs` logits; torch's own generators are left alone.
+
+    channels: 3 for images in colour, 1 for grey ones.
+    """
     if name not in NETWORKS:
         raise unknown("network", name, NETWORKS)
+    if channels < 1:
+        raise InputError(f"`channels` must be at least 1; got {channels}; give 3 for colour, 1 for grey images")
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # not the GPUs' as well, which are not restored
-        return NETWORKS[name](outputs, px)
+        return NETWORKS[name](outputs, px, channels=channels)

@@ -30,12 +30,12 @@ class Block(nn.Module):
 
 
 class ResNet18(nn.Module):
-    """(b, 3, px, px) -> (b, outputs) logits; `fc` takes (b, 512), or the last of `widths`."""
+    """(b, channels, px, px) -> (b, outputs) logits; `fc` takes (b, 512), or the last of `widths`."""
 
-    def __init__(self, outputs: int = 1, px: int = 224, widths: tuple[int, ...] = WIDTHS):
+    def __init__(self, outputs: int = 1, px: int = 224, widths: tuple[int, ...] = WIDTHS, channels: int = 3):
         super().__init__()
         inside = widths[0]
-        self.stem = _stem(px, inside)
+        self.stem = _stem(px, channels, inside)
         stages = []
         for i, width in enumerate(widths):
             stride = 1 if i == 0 else 2
@@ -48,21 +48,21 @@ class ResNet18(nn.Module):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """(b, 3, px, px) -> (b, outputs) logits."""
+        """(b, channels, px, px) -> (b, outputs) logits."""
         logits: torch.Tensor = self.fc(self.stages(self.stem(x)).mean(dim=(2, 3)))
         return logits
 
 
-def slim(outputs: int = 1, px: int = 32) -> ResNet18:
+def slim(outputs: int = 1, px: int = 32, channels: int = 3) -> ResNet18:
     """A ResNet-18 of 2.4 million weights."""
-    return ResNet18(outputs, px, SLIM)
+    return ResNet18(outputs, px, SLIM, channels)
 
 
-def _stem(px: int, width: int) -> nn.Sequential:
+def _stem(px: int, channels: int, width: int) -> nn.Sequential:
     if px >= LARGE:
-        head = [_convolution(3, width, 7, 2), nn.BatchNorm2d(width), nn.ReLU(inplace=True)]
+        head = [_convolution(channels, width, 7, 2), nn.BatchNorm2d(width), nn.ReLU(inplace=True)]
         return nn.Sequential(*head, nn.MaxPool2d(3, stride=2, padding=1))
-    return nn.Sequential(_convolution(3, width, 3), nn.BatchNorm2d(width), nn.ReLU(inplace=True))
+    return nn.Sequential(_convolution(channels, width, 3), nn.BatchNorm2d(width), nn.ReLU(inplace=True))
 
 
 def _convolution(inside: int, outside: int, size: int, stride: int = 1) -> nn.Conv2d:

@@ -14,14 +14,14 @@ HIDDEN = 64
 
 
 class SmallCNN(nn.Module):
-    """(b, 3, px, px) -> (b, outputs) logits; `head` takes (b, 64)."""
+    """(b, channels, px, px) -> (b, outputs) logits; `head` takes (b, 64)."""
 
-    def __init__(self, outputs: int = 1, px: int = 48):
+    def __init__(self, outputs: int = 1, px: int = 48, channels: int = 3):
         super().__init__()
         if px % FOLD or px < 16:
             raise InputError(f"`px` must be a multiple of {FOLD}, at least 16; got {px}")
         layers: list[nn.Module] = [nn.PixelUnshuffle(FOLD)]
-        inside = 3 * FOLD**2
+        inside = channels * FOLD**2
         for i, width in enumerate(WIDTHS):
             if i > 0:
                 layers.append(nn.MaxPool2d(2))
@@ -34,6 +34,6 @@ class SmallCNN(nn.Module):
         self.head = nn.Linear(HIDDEN, outputs)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """(b, 3, px, px) -> (b, outputs) logits."""
+        """(b, channels, px, px) -> (b, outputs) logits."""
         logits: torch.Tensor = self.head(self.hidden(self.body(x)))
         return logits

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from ..core import Array, Captions, Evaluation, Slice
+from ..core import Array, Audit, Captions, Evaluation, Slice
 from ..inputs import other_order
 from ..slicers.barlow import Barlow
 from ..slicers.directions import Directions
+
+# What a note has where the paths are not known: `audit` takes rows, not a file.
+BY_PREDICTION = "--method barlow --set barlow.scope=prediction"
+COMMAND = f"errata audit INPUT -o DIR {BY_PREDICTION}"
+READ = "errata.inputs.read(INPUT)"
 
 
 def input_notes(evaluation: Evaluation, slicers: Mapping[str, Any], texts: Captions | None) -> tuple[str, ...]:
@@ -59,14 +67,34 @@ def own_layer_notes(evaluation: Evaluation, slicers: Mapping[str, Any], slices: 
         if not isinstance(slicer, Barlow) or "label" not in slicer.reads:
             continue
         name = evaluation.representation(slicer.representation, slicer.name)
-        confirmed = any(slice_.method == slicer.name and slice_.verdict == "confirmed" for slice_ in slices)
-        if confirmed or not evaluation.source(name).from_model:
+        verdicts = [slice_.verdict for slice_ in slices if slice_.method == slicer.name]
+        if "confirmed" in verdicts or not evaluation.source(name).from_model:
             continue
+        outcome = "approximations were tested, and none holds"
+        if not verdicts:
+            outcome = "only approximations can be tested, and there was none to test"
         notes.append(
             f"barlow searched `{name}`, the model's own layer, within each {slicer.scope}: there a path knows which "
-            "rows are wrong, so approximations were tested, and none holds. Paths within a prediction are tested "
-            "as they are: `errata audit INPUT -o DIR --method barlow --set barlow.scope=prediction`. So are paths of "
-            "another model's features, best of a robust one: add them with errata.inputs.add_features and audit "
-            "with `--method barlow --representation barlow=robust`."
+            f"rows are wrong, so {outcome}. Paths within a prediction are tested as they are: `{COMMAND}`. So are "
+            "paths of another model's features, best of a robust one; the rows need these features first: "
+            f"`errata.audit(errata.inputs.add_features({READ}, robust_model, loader), methods=['barlow'], "
+            "options={'barlow': {'representation': 'robust'}}, settings=errata.Settings(run=2))`. Either is another "
+            "look at the same held-out rows, tested more strictly than the first."
         )
     return notes
+
+
+def name_paths(audit: Audit, source: Path, output: Path, reading: Mapping[str, Any]) -> Audit:
+    """Return the audit with paths in the commands of its notes: its input, and a new folder beside its own.
+
+    reading: how the input is read, as arguments of `errata.inputs.read`.
+    """
+    given = {name: value for name, value in reading.items() if value}
+    words = ["errata", "audit", str(source), "-o", f"{output}-prediction", *BY_PREDICTION.split()]
+    for name, value in given.items():
+        for text in [value] if isinstance(value, str) else value:
+            words += [f"--{name}", text]
+    arguments = [repr(str(source)), *(f"{name}={value!r}" for name, value in given.items())]
+    read = f"errata.inputs.read({', '.join(arguments)})"
+    notes = [note.replace(COMMAND, shlex.join(words)).replace(READ, read) for note in audit.settings["notes"]]
+    return replace(audit, settings={**audit.settings, "notes": notes})

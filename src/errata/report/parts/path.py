@@ -131,10 +131,17 @@ def _feature(view: View, feature: PathFeature, images: Sequence[FeatureImage]) -
 
 
 def with_images(
-    view: View, rows: Sequence[dict[str, Any]], images: Sequence[FeatureImage], *, spare: bool = False
+    view: View, rows: Sequence[dict[str, Any]], images: Sequence[FeatureImage], *, room: int | None = None
 ) -> list[dict[str, Any]]:
-    """Rows with their heat maps and attacks; empty where none were drawn. spare: only those shown elsewhere too."""
-    return [{**row, **_view(view, row, image, spare)} for row, image in zip(rows, images, strict=False)]
+    """Rows with their heat maps and attacks; empty where none were drawn.
+
+    room: of how many rows a saved page may hold them where nothing else on it shows them. Default: of all.
+    """
+    lines = []
+    for i, (row, image) in enumerate(zip(rows, images, strict=False)):
+        spare = room is not None and i >= room
+        lines.append({**row, **_view(view, row, image, spare)})
+    return lines
 
 
 def _valued(view: View, row: ValuedExample) -> dict[str, Any]:

@@ -24,6 +24,8 @@ def _line(view: View, group: ClassTree, feature: TopFeature, axis: marks.Axis) -
     name = view.features.name(group.key, feature.feature)
     rows = activating_items(view, group, feature)
     cut = numbers.quantity(feature.cut)
+    # All classes share the room of a saved page: of many, each feature has the images of one row.
+    room = max(1, len(rows) // len(view.class_pages))
     sides = (("above", feature.above), ("below", feature.below))
     return {
         "name": name.index,
@@ -32,7 +34,7 @@ def _line(view: View, group: ClassTree, feature: TopFeature, axis: marks.Axis) -
         "information": numbers.quantity(feature.information),
         "sides": [{"words": f"{side} {cut}", **count_values(count, axis)} for side, count in sides],
         "activating": rows,
-        "views": with_images(view, rows, feature.images, spare=True),  # of many classes there is no room for all
+        "views": with_images(view, rows, feature.images, room=room),
         "result": result_of(view.features.of(group.key, feature.feature)),
     }
 
