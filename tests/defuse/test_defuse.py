@@ -34,7 +34,7 @@ SETTINGS = DefuseSettings(
     components=8, least=0.05, steps=50, tau=0.1, shown=5, tuning=32, testing=40, strengths=(1e-3, 1.0),
     tune_epochs=3, tune_batch=40, tune_lr=1e-2, faithful=0,
 )  # fmt: skip
-QUICK = replace(SETTINGS, epochs=1, most=60)
+QUICK = replace(SETTINGS, epochs=1, anneal=1, most=60)
 SHAPE = Architecture(PX, PX, 1, latent=2, channels=8, hidden=32, down=1, up=2)
 STAGES = ("vae", "mistakes", "regions", "samples")
 
