@@ -513,7 +513,7 @@ def report(name: str, runs: list[tuple[Case, dict[str, list[Region]]]]) -> None:
         ]
         print(f"{fact}: " + ", ".join(means))
     for method in [name for name in runs[0][1] if name.startswith("GEORGE")]:
-        print(f"clusters of {method}, with rows: {[sum(r.share > 0 for r in found[method]) for _, found in runs]}")
+        print(f"clusters of {method}, with rows: {[int(sum(r.share > 0 for r in found[method])) for _, found in runs]}")
     above = [sum(bool(r.searched > f["light, as published"][0].searched) for r in f["mixture"]) for _, f in runs]
     large = [
         sum(bool(r.searched > f["light, as published"][0].searched and r.share >= size / 2) for r in f["mixture"])
