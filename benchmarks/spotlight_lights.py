@@ -57,6 +57,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "rate .001, size 1%": {"learning_rate": 1e-3, "size": 0.01},
     "the exact solver": EXACT,
     "the exact solver, size 1%": {**EXACT, "size": 0.01},
+    "the exact solver, size 5%": {**EXACT, "size": 0.05},
+    "the exact solver, lights that grow": {**EXACT, "grow": True},
     "the exact solver, 16 axes": {**EXACT, "axes": 16},
     "the exact solver, losses bounded": {**EXACT, "loss": "bounded"},
     "the exact solver, all three": {**EXACT, "axes": 16, "loss": "bounded", "dimming": "members"},
