@@ -138,14 +138,21 @@ def main() -> None:
     print(f"{len(worlds)} worlds of {len(first)} rows, {columns} columns; {len(shares)} blindspots", end="")
     print(f" of {min(shares):.3f} to {max(shares):.3f} of the rows; losses: mean {losses.mean():.2f}", end="")
     print(f", 98% {np.quantile(losses, 0.98):.2f}, most {losses.max():.1f} nats")
-    print("| | DR | FDR | in one | on size | dark | first light: loss | away | seconds |\n" + "|---" * 9 + "|")
+    print(
+        "| | DR | FDR | in one | on size | dark | first light: loss | away | DR, more than the first line | seconds |"
+    )
+    print("|---" * 10 + "|")
+    base: list[float] = []
     for name in asked.only or VARIANTS:
         began = time.perf_counter()
         found = [world_line(rows, blindspots, VARIANTS[name], asked.lights) for rows, blindspots in worlds]
         facts = {key: [line[key] for line in found] for key in found[0]}
         counts = [f"{sum(facts[key]):.0f} of {sum(facts['lights']):.0f}" for key in ("on size", "dark")]
         cells = [interval(facts["dr"]), interval(facts["fdr"]), f"{sum(facts['in one'])}", *counts]
-        cells += [interval(facts["loss"]), interval(facts["away"]), f"{time.perf_counter() - began:.0f}"]
+        base = base or facts["dr"]
+        more = [dr - first_dr for dr, first_dr in zip(facts["dr"], base, strict=True)]
+        cells += [interval(facts["loss"]), interval(facts["away"]), interval(more)]
+        cells.append(f"{time.perf_counter() - began:.0f}")
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
