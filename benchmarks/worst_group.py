@@ -340,12 +340,12 @@ class Draw:
         return k / k.sum() if k.sum() > 0 else np.full(len(k), 1 / len(k))
 
 
-def trained(learner: Learner, draw: Draw, whole: Problem, seed: int) -> Iterator[dict[str, Any]]:
+def trained(learner: Learner, draw: Draw, whole: Problem, seed: int, epochs: int) -> Iterator[dict[str, Any]]:
     """What validation and test rows say after each epoch."""
     learner.start(whole.train, seed, draw.options.get("rate", 0.0))
     rng = np.random.default_rng([seed, 7])
     n = len(whole.train.labels)
-    for epoch in range(EPOCHS):
+    for epoch in range(epochs):
         shares = draw.shares(learner, epoch, seed)
         if draw.method in ("plain", "LfF"):
             rows = rng.permutation(n)
@@ -377,12 +377,12 @@ def learner_for(px: int, method: str, device: str) -> Learner:
     return LEARNERS[px, mode]
 
 
-Task = tuple[str, int, str, list[dict[str, Any]], str, str]
+Task = tuple[str, int, str, list[dict[str, Any]], str, str, int]
 
 
 def job(task: Task) -> list[dict[str, Any]]:
     """All options of one method in one setting with one seed."""
-    setting, seed, method, choices, device, folder = task
+    setting, seed, method, choices, device, folder, count = task
     torch.set_num_threads(1)
     began = time.perf_counter()
     whole = problem(setting, seed, Path(folder))
@@ -391,7 +391,7 @@ def job(task: Task) -> list[dict[str, Any]]:
     runs = []
     for options in choices:
         draw = Draw(method, options, whole.train, missed, [])
-        epochs = list(trained(learner, draw, whole, seed))
+        epochs = list(trained(learner, draw, whole, seed, count))
         runs.append({"setting": setting, "seed": seed, "method": method, "options": options, "epochs": epochs})
     runs[-1]["seconds"] = round(time.perf_counter() - began, 2)
     return runs
@@ -420,7 +420,7 @@ def run(asked: argparse.Namespace) -> None:
         problem(setting, 0, asked.cache)  # writes the cache before several processes want it
     methods = lights_alone(asked.lights) if asked.lights else METHODS
     tasks = [
-        (setting, seed, method, choices, asked.device, folder)
+        (setting, seed, method, choices, asked.device, folder, asked.epochs)
         for seed in asked.seeds
         for setting in asked.settings
         for method, choices in methods.items()
@@ -483,22 +483,26 @@ def print_setting(setting: str, runs: Sequence[dict[str, Any]], by_group: bool) 
 
 
 def steady(paths: Sequence[Path]) -> None:
-    """Of every option: test accuracy at the last epoch and at the best by validation rows, and the mean change of
-    validation accuracy from one epoch to the next."""
+    """Of every option: test accuracy at the last epoch and at the best by validation rows, the mean change of
+    validation accuracy from one epoch to the next, and how much of what is drawn is the minority: in all epochs but
+    the first, and in the second alone, whose light is laid after one epoch."""
     runs = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
     options: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for each in runs:
         options.setdefault((each["setting"], each["method"], json.dumps(each["options"])), []).append(each)
     print(
-        "| setting | method | options | seeds | test rows, last epoch | worst group | best epoch | change | minority |"
+        "| setting | method | options | seeds | test rows, last epoch | worst group | best epoch | change | minority "
+        "| minority, after one epoch | worst group after one epoch |"
     )
-    print("|---" * 9 + "|")
+    print("|---" * 11 + "|")
     for (setting, method, choice), own in sorted(options.items()):
         last = [each["epochs"][-1]["t"] for each in own]
         best = [max(each["epochs"], key=lambda epoch: epoch["v"][0])["t"][0] for each in own]
         changes = [np.abs(np.diff([epoch["v"][0] for epoch in each["epochs"]])).mean() for each in own]
         minority = [np.mean([epoch["minority"] for epoch in each["epochs"][1:]]) for each in own]
-        columns = ([row[0] for row in last], [min(row[1:]) for row in last], best, changes, minority)
+        first = [each["epochs"][1]["minority"] for each in own]
+        misled = [min(each["epochs"][0]["t"][1:]) for each in own]
+        columns = ([row[0] for row in last], [min(row[1:]) for row in last], best, changes, minority, first, misled)
         cells = [over_runs(column) if len(own) > 1 else f"{column[0]:.3f}" for column in columns]
         print(f"| {setting} | {method} | {choice} | {len(own)} | {' | '.join(cells)} |")
 
@@ -514,6 +518,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=600)
+    parser.add_argument("--epochs", type=int, default=EPOCHS, help="2 are enough for the light after one")
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "errata-studies")
     asked = parser.parse_args()
     if asked.task == "run":

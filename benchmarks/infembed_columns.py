@@ -1,0 +1,143 @@
+"""What the columns of an influence embedding hold on painted scenes, and what normalised centroids do there.
+
+    errata bench spotcheck --scale small --configs 8 --seed 7000 --method high-loss -o FOLDER
+    python benchmarks/infembed_columns.py FOLDER [--worlds 8]
+
+Rows with a square, in the order of the Hessian's eigenvalues, the largest first. A group is a blindspot, or none.
+"Between": the share of a column's variance that lies between groups, all rows; "by chance": the same with groups drawn
+anew. "Among errors": between the blindspots alone, rows that are wrong, worlds with two blindspots or more. Then DR and
+FDR of ten clusters of the leading four columns a class, raw sets: k-means, normalised centroids, and normalised
+centroids whose clusters keep only rows with an embedding of more than a share of the mean length among errors. Last,
+DBSCAN by its radius, as a share of that mean length (none: what the option's default finds), and its sets a world.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from errata import Evaluation
+from errata.bench import metrics
+from errata.bench.spotcheck import read_world, sort_by_importance
+from errata.slicers import make
+from spotlight_lights import interval
+
+Array = np.ndarray
+RANKS = ((1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 32), (33, 64), (65, 100))
+SHARES = (0.0, 0.1, 0.25, 0.5)
+RADII = (0.02, 0.05, 0.1, 0.2, 0.4)
+
+
+def between(E: Array, groups: Array) -> Array:
+    """(d,) of each column: the share of its variance that is between the groups' means."""
+    overall = E.mean(axis=0)
+    total = np.square(E - overall).sum(axis=0)
+    parts = [(groups == g).sum() * np.square(E[groups == g].mean(axis=0) - overall) for g in np.unique(groups)]
+    return np.asarray(sum(parts) / np.maximum(total, 1e-300))
+
+
+def group_of(blindspots: Array) -> Array:
+    """(n,) 0 for none, else the number of the first blindspot of a row."""
+    return np.where(blindspots.any(axis=1), blindspots.argmax(axis=1) + 1, 0)
+
+
+def print_columns(worlds: Sequence[tuple[Evaluation, Array]]) -> None:
+    print("| columns | variance, of the first's | within groups | between | by chance | among errors |")
+    print("|---" * 6 + "|")
+    facts = []
+    for number, (rows, blindspots) in enumerate(worlds):
+        E = np.asarray(rows.representations["influence"], dtype=np.float64)
+        groups = group_of(blindspots)
+        variance = E.var(axis=0)
+        share = between(E, groups)
+        chance = between(E, np.random.default_rng(number).permutation(groups))
+        wrong = np.asarray(rows.errors) & (groups > 0)
+        errors = np.full(E.shape[1], np.nan)
+        if len(np.unique(groups[wrong])) > 1:
+            errors = between(E[wrong], groups[wrong])
+        within = variance * (1 - share)
+        facts.append((variance / variance[0], within / within[0], share, chance, errors))
+    for first, last in RANKS:
+        cells = []
+        for column in range(5):
+            each = [world[column][first - 1 : last] for world in facts if len(world[column]) >= first]
+            cells.append(interval([float(values.mean()) for values in each]))
+        print(f"| {first} to {last} | {' | '.join(cells)} |", flush=True)
+    print("columns a world: " + ", ".join(str(len(world[0])) for world in facts))
+
+
+def print_centroids(worlds: Sequence[tuple[Evaluation, Array]]) -> None:
+    print("\n| clusters | rows longer than | DR | FDR | largest share of one blindspot | rows that are right |")
+    print("|---" * 6 + "|")
+    for clusterer, axes in (("kmeans", 4), ("normalised", 4), ("kmeans", None), ("normalised", None)):
+        for least in SHARES:
+            found = [centroid_line(*world, clusterer, axes, least) for world in worlds]
+            cells = [interval([line[i] for line in found]) for i in range(4)]
+            columns = "four a class" if axes else "all"
+            print(f"| {clusterer}, columns: {columns} | {least} | {' | '.join(cells)} |", flush=True)
+
+
+def centroid_line(
+    rows: Evaluation, blindspots: Array, clusterer: str, axes: int | None, least: float
+) -> tuple[float, float, float, float]:
+    """DR, FDR, and of the cluster that holds most errors the share of one blindspot and of right rows."""
+    slicer = make("infembed", options={"clusterer": clusterer, "axes": axes}).fit(rows)
+    h = slicer.membership(rows) > 0.5
+    E = np.asarray(rows.representations["influence"], dtype=np.float64)
+    lengths = np.linalg.norm(E[:, : slicer.rules_[0]["columns"]], axis=1)
+    wrong = np.asarray(rows.errors)
+    h &= (lengths > least * lengths[wrong].mean())[:, None]
+    h = sort_by_importance(h, rows)
+    rates = metrics.discovery(h, blindspots)
+    purest = [metrics.precision_matrix(h, blindspots)[:3].max(axis=1).mean() if blindspots.shape[1] else np.nan]
+    right = [float((~wrong[inside]).mean()) for inside in h.T[:3] if inside.any()]
+    return (
+        np.nan if rates.dr is None else rates.dr,
+        np.nan if rates.fdr is None else rates.fdr,
+        float(purest[0]),
+        float(np.mean(right)) if right else np.nan,
+    )
+
+
+def print_dbscan(worlds: Sequence[tuple[Evaluation, Array]]) -> None:
+    print("\n| DBSCAN: radius | least neighbours | DR | FDR | sets | rows in none |\n" + "|---" * 6 + "|")
+    for radius, neighbours in ((None, 5), *((share, 5) for share in RADII), (None, 20), (0.1, 20)):
+        found = [dbscan_line(*world, radius, neighbours) for world in worlds]
+        cells = [interval([line[i] for line in found]) for i in range(4)]
+        print(f"| {radius} | {neighbours} | {' | '.join(cells)} |", flush=True)
+
+
+def dbscan_line(
+    rows: Evaluation, blindspots: Array, radius: float | None, neighbours: int
+) -> tuple[float, float, float, float]:
+    """DR, FDR, sets, and the share of wrong rows that are in none."""
+    E = np.asarray(rows.representations["influence"], dtype=np.float64)[:, :8]
+    wrong = np.asarray(rows.errors)
+    advanced = {"min_samples": neighbours}
+    if radius is not None:
+        advanced["radius"] = radius * float(np.linalg.norm(E[wrong], axis=1).mean())
+    slicer = make("infembed", options={"clusterer": "dbscan", "advanced": advanced}).fit(rows)
+    h = sort_by_importance(slicer.membership(rows) > 0.5, rows)
+    rates = metrics.discovery(h, blindspots)
+    fdr = np.nan if rates.fdr is None else rates.fdr
+    missed = 1 - float(h[wrong].any(axis=1).mean())
+    return (np.nan if rates.dr is None else rates.dr), fdr, float(h.any(axis=0).sum()), missed
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--worlds", type=int, default=8)
+    asked = parser.parse_args()
+    worlds = [read_world(path) for path in sorted(asked.folder.glob("world-*.npz"))[: asked.worlds]]
+    print(f"{len(worlds)} worlds of {len(worlds[0][0])} rows")
+    print_columns(worlds)
+    print_centroids(worlds)
+    print_dbscan(worlds)
+
+
+if __name__ == "__main__":
+    main()
