@@ -239,6 +239,9 @@ def report_weights(rows: Sequence[dict[str, Any]], study: str) -> None:
         if len(these) > 1:
             gains = [over_runs(gained(these, name, key)) for key in ("minority", "all")]
             print(f"| {name} | {len(these)} | " + " | ".join(gains) + " |")
+    for first, second in (("flagged", "as flagged, random"), ("as flagged, random", "1"), ("flagged", "1")):
+        less = [compared(gained(rows, first, key) - gained(rows, second, key)) for key in ("minority", "all")]
+        print(f"{first} less {second}: minority {less[0]}; all {less[1]}")
 
 
 def main() -> None:
