@@ -85,3 +85,36 @@ def test_errors_of_other_classes_are_left_out_and_right_rows_of_theirs_are_not(s
     superclasses = np.array([0, 0, 1, 0, 0, 1])
     kept = study("directions_cifar").without_other_errors(errors, superclasses, fine, cut=(2, 8))
     assert kept.tolist() == [True, False, False, True, True, True]
+
+
+def test_the_parts_of_a_selection_s_gain_add_up_to_it(study):
+    parts = study("directions_parts")
+    names = ("nothing", "random", "directions", *(f"directions, {part}" for part in parts.PARTS["directions"]))
+    gains = (0.70, 0.75, 0.80, 0.84, 0.79, 0.81)
+    found = parts.decomposed([{name: {"minority": gain} for name, gain in zip(names, gains, strict=True)}], "minority")
+    assert sum(found.values()) == pytest.approx(0.80 - 0.75)
+    assert found["by the share of the cut"] == pytest.approx(0.81 - 0.75)
+    assert found["by which rows of the cut"] < found["by which others"]
+
+
+def test_swapped_rows_are_of_the_same_kind_and_class(study):
+    labels = np.array([0, 0, 0, 1, 1, 1])
+    cut = np.array([True, True, False, True, True, False])
+    rows = study("directions_parts").swapped(np.array([0, 3, 4]), labels, cut, np.random.default_rng(0))
+    assert cut[rows].all()
+    assert sorted(labels[rows]) == [0, 1, 1]
+    assert len(set(rows.tolist())) == 3
+
+
+def test_rows_that_count_more_hold_the_share_that_was_asked_for(study):
+    cut = np.arange(100) < 20
+    rows = study("directions_parts").mixed(cut, 10, 15, np.random.default_rng(0))
+    assert (rows & cut).sum() == 10
+    assert (rows & ~cut).sum() == 15
+
+
+def test_nearness_is_compared_among_rows_that_are_as_typical(study):
+    near = study("directions_near")
+    right = np.array([False, True] * 2)
+    assert near.upper_less_lower(np.array([0.1, 0.9, 0.2, 0.8]), right) == 1
+    assert near.upper_less_lower(np.array([0.9, 0.1, 0.8, 0.2]), right) == -1
