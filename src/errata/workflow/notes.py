@@ -92,7 +92,8 @@ def name_paths(audit: Audit, source: Path, output: Path, reading: Mapping[str, A
     given = {name: value for name, value in reading.items() if value}
     words = ["errata", "audit", str(source), "-o", f"{output}-prediction", *BY_PREDICTION.split()]
     for name, value in given.items():
-        for text in [value] if isinstance(value, str) else value:
+        texts = [value] if isinstance(value, str) else value
+        for text in texts:
             words += [f"--{name}", text]
     arguments = [repr(str(source)), *(f"{name}={value!r}" for name, value in given.items())]
     read = f"errata.inputs.read({', '.join(arguments)})"
