@@ -2,7 +2,9 @@
 
     python benchmarks/defuse.py mnist --seeds 0 1 2 --device cuda
     python benchmarks/defuse.py mnist --seeds 0 1 2 --device cuda --published     the paper's classifier and numbers
+    python benchmarks/defuse.py mnist --seeds 0 1 2 --device cuda --published --raw     and its public code's pixels
     python benchmarks/defuse.py signs --seeds 0 1 2 --device cuda
+    python benchmarks/defuse.py signs --seeds 0 1 2 --device cpu --slim       a ResNet-18 that a CPU can train
     python benchmarks/defuse.py pack --output FOLDER     signs for a machine without parquet
     python benchmarks/defuse.py time          the paper's volume on MNIST: 800 epochs, Q = 500 of 60,000 pictures
     python benchmarks/defuse.py mixture       the mixture beside scikit-learn's
@@ -11,7 +13,8 @@
 
 The classifier, the VAE and the oracle are trained here. The classifier of digits learns from a fifth of the pictures
 until it is right on all of them, so that more training alone can gain little; it is corrected on those rows. With
---published and without --epochs it is the paper's, which learns from all. The VAE learns from all pictures. Signs:
+--published and without --epochs it is the paper's, which learns from all; with --raw it gets pixels as they are once
+it is trained on normalised ones, as the public code does. The VAE learns from all pictures. Signs:
 those photographed at 40 px or more, since smaller ones cannot be read. The oracle is two larger networks, taught with
 distorted and blurred training pictures; it never sees the classifier, and says none of the above where it is not sure.
 Half of the test pictures choose the strength, the other half is what numbers are of. Data: ERRATA_DATA, or
@@ -155,7 +158,8 @@ def taught_as_published(
     return model
 
 
-def signs(toy: bool = False) -> Study:
+def signs(toy: bool = False, slim: bool = False) -> Study:
+    """slim: a ResNet-18 of 2.4 million weights, trained for fewer epochs."""
     blobs, labels, learnt = read_signs()
     pictures = np.stack([_stretched(blob) for blob in blobs])
     train = _shuffled((pictures[learnt], labels[learnt]))
@@ -164,10 +168,14 @@ def signs(toy: bool = False) -> Study:
     validation, kept = _halves(_shuffled((pictures[~learnt], labels[~learnt])))
 
     def new(seed: int) -> nn.Module:
-        return network("resnet18", px=32, outputs=43, seed=seed)
+        return network("resnet18-slim" if slim else "resnet18", px=32, outputs=43, seed=seed)
+
+    epochs = 8 if slim else 15
+    if toy:
+        epochs = 3
 
     def taught(model: nn.Module, seed: int, device: str) -> nn.Module:
-        fit(model, *train, epochs=3 if toy else 15, batch=128, lr=2e-3, device=device, seed=seed)
+        fit(model, *train, epochs=epochs, batch=128, lr=2e-3, device=device, seed=seed)
         return model
 
     strengths = (1e-6, 1e-4, 1e-2, 0.1, 1.0, 5.0, 20.0)
@@ -176,7 +184,7 @@ def signs(toy: bool = False) -> Study:
         fitting_architecture(32, 32, 3, settings.latent), channels=128, hidden=512, likelihood="gaussian", sigma=0.05
     )
     given = (train, train, validation, kept, new, taught, lambda x: 4 * x - 2, settings, architecture)
-    return Study(*given, oracle=OracleSize(epochs=40), trained="15 epochs")
+    return Study(*given, oracle=OracleSize(epochs=40), trained=f"{epochs} epochs")
 
 
 def read_signs() -> tuple[list[bytes], Array, Array]:
@@ -561,8 +569,10 @@ def main() -> None:
     parser.add_argument("--device", default=device)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="one of the settings")
     parser.add_argument("--published", action="store_true", help="the paper's settings instead of ours")
+    parser.add_argument("--raw", action="store_true", help="the trained classifier gets pixels that are not normalised")
     parser.add_argument("--toy", action="store_true", help="few rows and steps, to see that it runs")
     parser.add_argument("--epochs", type=int, nargs=2, help="of the classifier of digits, at both learning rates")
+    parser.add_argument("--slim", action="store_true", help="a smaller classifier of signs, that a CPU can train")
     parser.add_argument("--oracle-epochs", type=int, help="Default: 10 for digits, 40 for signs")
     parser.add_argument("--oracle-width", type=int, default=64, help="channels of its first convolutions")
     parser.add_argument("--oracle-batch", type=int, default=512)
@@ -586,13 +596,17 @@ def main() -> None:
         return
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     study = STUDIES[asked.what](asked.toy)
-    if asked.epochs:
+    if asked.slim:
+        study = signs(asked.toy, slim=True)
+    elif asked.epochs:
         study = mnist(asked.toy, asked.epochs)
     elif asked.published and asked.what == "mnist":
         study = published_mnist(asked.toy)
     changed = {key: parse_setting(key, value) for key, _, value in (one.partition("=") for one in asked.set)}
     base = DefuseSettings.as_published() if asked.published else study.settings
     study = replace(study, settings=replace(base, **changed), generated=asked.vae_images)
+    if asked.raw:
+        study = replace(study, prepare=nn.Identity())
     if asked.toy:
         study = shortened(study)
     epochs = asked.oracle_epochs or study.oracle.epochs
@@ -603,7 +617,7 @@ def main() -> None:
     taken = time.perf_counter() - begun
     print(f"oracle: {oracle.accuracy(study.test):.4f} of the test half is right, {taken:.0f} s", flush=True)
     for seed in asked.seeds:
-        suffix = "-published" if asked.published else ""
+        suffix = "-published" * asked.published + "-raw" * asked.raw
         folder = asked.output / f"defuse-{asked.what}{suffix}-{seed}"
         told = run(study, oracle, seed, asked.device, folder, asked.seeds[0] if asked.one_vae else None)
         folder.with_suffix(".json").write_text(json.dumps(told, indent=1, default=float))
