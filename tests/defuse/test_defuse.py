@@ -33,6 +33,7 @@ SETTINGS = DefuseSettings(
     latent=2, beta=0.2, anneal=20, epochs=40, batch=40, lr=5e-3, a=5, b=5, scale=5, q=20, cap=8, most=300,
     components=8, least=0.05, steps=50, tau=0.1, shown=5, tuning=32, testing=40, strengths=(1e-3, 1.0),
     tune_epochs=3, tune_batch=40, tune_lr=1e-2, faithful=0,
+    check_prepare=False,  # a bias that is in a wrong place can be mended by pixels too
 )  # fmt: skip
 QUICK = replace(SETTINGS, epochs=1, anneal=1, most=60)
 SHAPE = Architecture(PX, PX, 1, latent=2, channels=8, hidden=32, down=1, up=2)

@@ -1,5 +1,5 @@
 """Whether pixels reach a classifier as it was trained: an error where it does far better on the same images by another
-usual normalisation than by the given one. A weak classifier is weak by all of them."""
+usual normalisation than by the given one, a note where it does a little better. A weak classifier is weak by all."""
 
 from __future__ import annotations
 
@@ -12,15 +12,19 @@ from ..core import Array, InputError
 from ..tensors import Prepare
 from .identify import Classifier, predict_classes
 
-BETTER = 0.1  # of accuracy by which another normalisation must be better to count,
+FAR_BETTER = 0.1  # of accuracy by which another normalisation must be better for an error,
+BETTER = 0.02  # and for a note,
 ODDS = 2.0  # times which it must raise the odds of being right,
 ERRORS = 2.0  # and standard errors of the accuracy
 
 
 def check_normalisation(
     classifier: Classifier, images: Array, labels: Array, device: torch.device | str | None = None
-) -> None:
-    """Raise where another normalisation is clearly better on training images (n, h, w, c) with classes (n,)."""
+) -> str:
+    """Raise where another normalisation is far better on training images (n, h, w, c) with classes (n,).
+
+    Returns what to tell where one is a little better; "" where none is.
+    """
     accuracy = _accuracy(classifier, images, labels, device)
     tried: list[tuple[float, str, str]] = []
     for name, cure, prepare in _alternatives(images, classifier.prepare):
@@ -29,18 +33,21 @@ def check_normalisation(
         except Exception:  # a network may raise anything where it takes only what the given `prepare` makes
             continue
         tried.append((other, name, cure))
-    if not tried:
-        return
-    best = max(other for other, _, _ in tried)
-    if not _is_clearly_better(best, accuracy, len(labels)):
-        return
+    best = max((other for other, _, _ in tried), default=0.0)
+    if not _is_clearly_better(best, accuracy, len(labels), BETTER):
+        return ""
+    is_far_better = _is_clearly_better(best, accuracy, len(labels), FAR_BETTER)
     # Of those that these images cannot tell from the best, the first.
     best, name, cure = next(each for each in tried if each[0] + _error(each[0], len(labels)) >= best)
     given = "without" if classifier.prepare is None else "through"
-    raise InputError(
+    accuracies = (
         f"the classifier is right on {accuracy:.1%} of {len(labels):,} training images {given} `prepare`, and on "
-        f"{best:.1%} {name}; {cure}, or set `check_prepare` to false if this is it"
+        f"{best:.1%} {name}"
     )
+    if is_far_better:
+        raise InputError(f"{accuracies}; {cure}, or set `check_prepare` to false if this is it")
+    # Not an error: a network that was trained for too short likes more contrast too.
+    return f"{accuracies}; where it was trained so, regions may come from the pixels alone: {cure}"
 
 
 def _accuracy(classifier: Classifier, images: Array, labels: Array, device: torch.device | str | None) -> float:
@@ -51,8 +58,8 @@ def _error(accuracy: float, n: int) -> float:
     return float(ERRORS * np.sqrt(accuracy * (1 - accuracy) / n))
 
 
-def _is_clearly_better(other: float, accuracy: float, n: int) -> bool:
-    least = max(BETTER, _error(accuracy, n))
+def _is_clearly_better(other: float, accuracy: float, n: int, by: float) -> bool:
+    least = max(by, _error(accuracy, n))
     return bool(other - accuracy > least and other * (1 - accuracy) > ODDS * accuracy * (1 - other))
 
 

@@ -233,6 +233,8 @@ def _end(job: Job, stage: Stage, words: str, **fields: Any) -> Defused:
     annealing = job.settings.unfinished_annealing(len(job.images))
     if annealing and job.run.about["vae"] is None:  # a borrowed VAE was trained elsewhere
         words += f"; {annealing}"
+    if job.normalisation:
+        words += f"; {job.normalisation}"
     job.run.write("stage", {"stage": stage, "words": words})
     job.run.write_text("report.html", to_html(load_run(job.run.folder)))
     return Defused(job.run.folder, stage, words, **fields)

@@ -55,6 +55,7 @@ class Job:
     settings: DefuseSettings
     device: torch.device | str | None
     progress: Progress
+    normalisation: str = ""  # what to tell of `prepare`
 
     def predict(self, images: Array) -> Array:
         """(n,) the audited classifier's classes."""
@@ -88,9 +89,10 @@ def start(
     if device is None:
         device = device_of(classifier.model)  # the VAE runs where the classifier does
     names = _check_classifier(classifier, images, labels, class_names, device)
+    normalisation = ""
     if settings.check_prepare:
         few = np.random.default_rng(0).permutation(len(images))[:PREPARED]
-        check_normalisation(classifier, images[few], labels[few], device)
+        normalisation = check_normalisation(classifier, images[few], labels[few], device)
     sets = {"train": (images, labels)}
     for name, labelled in (others or {}).items():
         if labelled is not None:
@@ -118,7 +120,8 @@ def start(
         "vae": borrowed,
     }
     run = RunFolder.create_or_open(folder, facts, {"correction": settings.of_correction()})
-    return Job(run, classifier, images, labels, sets[settings.split], names, settings, device, progress)
+    searched = sets[settings.split]
+    return Job(run, classifier, images, labels, searched, names, settings, device, progress, normalisation)
 
 
 def _vae_architecture(

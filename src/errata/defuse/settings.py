@@ -87,7 +87,7 @@ class DefuseSettings:
     steps: int = 200  # of variational inference
     tau: float = 0.05  # share of a region's covariance that its samples are drawn with
     shown: int = 10  # samples of a region that are labelled
-    check_prepare: bool = True  # refuse a classifier that is far better on pixels normalised otherwise
+    check_prepare: bool = True  # refuse a classifier that is far better otherwise normalised; tell if a little
     faithful: float = 0.75  # share of reconstructions that must keep their class, or the run stops before its search
     quorum: int = 1  # people who must label a sample before it counts; somebody's final word and an oracle's do alone
     rho: float = 0.5  # share of labelled samples above which a region is misclassified
