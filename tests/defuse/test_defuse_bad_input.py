@@ -390,6 +390,21 @@ def test_a_network_that_takes_only_prepared_images_is_not_asked_about_others():
     check_normalisation(Classifier(Picky(), lambda x: nn.functional.interpolate(spread(x), 8)), images, labels)
 
 
+@pytest.mark.parametrize(
+    "error", [torch.OutOfMemoryError("too much"), RuntimeError("DefaultCPUAllocator: not enough memory"), MemoryError()]
+)
+def test_a_normalisation_that_ran_out_of_memory_is_not_passed_over(error, monkeypatch):
+    """It would go unsaid that the check was not made."""
+
+    def runs_out(x: torch.Tensor) -> torch.Tensor:
+        raise error
+
+    alternatives = [("by another", "do this", runs_out)]
+    monkeypatch.setattr(normalisation, "_alternatives", lambda images, prepare: alternatives)
+    with pytest.raises(type(error)):
+        check_normalisation(Classifier(Coloured(), spread), *coloured())
+
+
 def test_a_run_of_before_is_resumed_by_its_own_mark():
     two = np.random.default_rng(0).integers(256, size=(9, 8, 8, 1), dtype=np.uint8)
     classifier = Classifier(nn.Flatten(), lambda x: x - 0.5)

@@ -121,13 +121,47 @@ def test_central_rows_are_wrong_ones_of_the_own_cluster():
     searched = rng.random(n) < 0.5
     view = view_of(E, inside, searched, labels=np.zeros(n, int), predictions=wrong.astype(int))
     own = rng.random(n) < 0.3
-    told = Coherence.explain(view, Context(None, own={"s1": own}))
-    rows = [row.row for row in told.central]
-    pool = np.flatnonzero(inside & ~searched & wrong & own)
-    centre = E[inside & searched & wrong & own].mean(axis=0)
-    nearest = pool[np.argsort(np.linalg.norm(E[pool] - centre, axis=1))][:4]
-    assert rows == nearest.tolist()
-    assert told.clustered == (len(pool), int((inside & ~searched & wrong).sum()))
+    alone = Coherence.explain(view, Context(None))
+    assert [row.row for row in alone.central] == nearest_to_their_mean(E, inside & ~searched & wrong)
+    coherence = Coherence.explain(view, Context(None, own={"s1": own}))
+    assert [row.row for row in coherence.central] == nearest_to_their_mean(E, own & ~searched & wrong)
+    held = inside & ~searched & wrong
+    assert coherence.clustered == (int((held & own).sum()), int(held.sum()))
+
+
+def nearest_to_their_mean(E, inside) -> list[int]:
+    rows = np.flatnonzero(inside)
+    distances = np.linalg.norm(E[rows] - E[rows].mean(axis=0), axis=1)
+    return rows[np.argsort(distances)][:4].tolist()
+
+
+@pytest.mark.parametrize("approximates", [False, True])
+def test_without_a_held_out_error_no_row_is_central(approximates):
+    """Rows that are right, and errors of the approximation that the method did not cluster, are not shown instead."""
+    rng = np.random.default_rng(5)
+    n = 60
+    inside = np.arange(n) < 30
+    searched = np.arange(n) % 2 == 0
+    own = np.arange(n) % 5 == 1  # of the approximation and of the others
+    wrong = rng.random(n) < 0.5
+    wrong[(own if approximates else inside) & ~searched] = False
+    view = view_of(rng.normal(size=(n, 8)), inside, searched, labels=np.zeros(n, int), predictions=wrong.astype(int))
+    owned = {"s1": own} if approximates else {}
+    coherence = Coherence.explain(view, Context(None, own=owned))
+    assert coherence.central == ()
+    assert (coherence.cluster.n if approximates else coherence.n) == 0
+    assert not approximates or coherence.n > 0
+
+
+def test_without_errors_the_held_out_members_nearest_to_their_mean_are_central():
+    rng = np.random.default_rng(6)
+    E = rng.normal(size=(80, 8))
+    inside = rng.random(80) < 0.5
+    searched = rng.random(80) < 0.5
+    coherence = Coherence.explain(view_of(E, inside, searched, losses=np.ones(80)), Context(None))
+    assert coherence.rows == "all"
+    columns = coherence.columns
+    assert [row.row for row in coherence.central] == nearest_to_their_mean(E[:, :columns], inside & ~searched)
 
 
 def test_of_an_approximation_the_rows_that_were_clustered_count():
@@ -164,6 +198,10 @@ def test_an_audit_knows_the_clusters_that_its_slices_stand_for():
     for slice_ in audit.slices:
         held = slice_.members & ~audit.discover
         assert own[slice_.id][held].mean() == pytest.approx(slice_.fidelity)
+        clustered = np.flatnonzero(own[slice_.id] & ~audit.discover & test.errors)
+        coherence = slice_.explanation(Coherence)
+        assert {row.row for row in coherence.central} <= set(clustered.tolist())
+        assert len(coherence.central) == min(4, coherence.cluster.n) == min(4, len(clustered))
 
 
 def signalled(seed=0, n=3000, share=0.8):

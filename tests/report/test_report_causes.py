@@ -130,6 +130,39 @@ def test_coherence_is_one_sentence_with_its_numbers(data, words):
     assert re.search(words, coherence(Coherence.from_json({**whole, **data})))
 
 
+ERROR = {"row": 3, "id": 3, "label": "1", "prediction": "0", "wrong": True, "loss": 1.0}
+RIGHT = {**ERROR, "prediction": "1", "wrong": False}
+UNJUDGED = {**ERROR, "wrong": None}
+
+
+@pytest.mark.parametrize(
+    ("data", "note"),
+    [
+        ({"central": [ERROR]}, "of its errors, by influence"),
+        ({"central": [UNJUDGED], "rows": "all"}, "of its members, by influence"),
+        (
+            {"central": [ERROR], "clustered": [0, 20], "cluster": GROUP},
+            "of the held-out errors that the method itself put together, by influence",
+        ),
+        (
+            {"central": [UNJUDGED], "rows": "all", "clustered": [3, 20], "cluster": GROUP},
+            "of the held-out members that the method itself put together, by influence",
+        ),
+        ({"central": [], "clustered": [0, 20], "cluster": {**GROUP, "n": 0}}, None),
+        # Of audits of version 0.7.0, which narrowed to the cluster and to errors only where something was left:
+        ({"central": [ERROR], "clustered": [7, 20]}, "of its errors that the method itself put together, by influence"),
+        ({"central": [ERROR], "clustered": [0, 20]}, "of its errors, by influence"),
+        ({"central": [RIGHT, RIGHT], "clustered": [0, 0]}, None),
+        ({"central": [RIGHT]}, None),
+    ],
+)
+def test_the_central_rows_are_called_what_they_are(audited, data, note):
+    whole = {"measured_on": "confirm", "of": 100, "spread": 1.0, "columns": 8, **SURE, **data}
+    slice_ = replace(audited.slices[0], explanations=(Coherence.from_json(whole),))
+    group = influence(view_of(audited), slice_)["central"]
+    assert (group and group["note"]) == note
+
+
 def test_rows_of_the_slices_own_label_stand_beside_each_other(audited):
     part = influence(view_of(audited), audited.slices[0])["own_label"]
     assert [group["title"] for group in part["groups"]] == ["Opponents of its own label", "Helpers of its own label"]

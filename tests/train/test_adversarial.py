@@ -341,6 +341,19 @@ def test_pictures_that_a_network_does_not_take_are_one_sentence() -> None:
         network("small", px=PX, channels=0)
 
 
+@pytest.mark.parametrize("words", ["DefaultCPUAllocator: can't allocate memory: you tried to", "std::bad_alloc"])
+def test_too_little_memory_is_not_told_as_pictures_that_do_not_fit(words: str) -> None:
+    """On a CPU it is a RuntimeError, as a shape that does not fit is."""
+
+    def runs_out(x: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError(words)
+
+    model = network("small", px=PX)
+    with pytest.raises(RuntimeError, match=words) as raised:
+        robust_accuracy(model, *TEST, 0.2, prepare=runs_out)
+    assert not isinstance(raised.value, InputError)
+
+
 @pytest.mark.parametrize("radius", [0.5, 1, np.float32(0.5)])
 def test_a_radius_in_the_place_of_labels_is_one_sentence(radius: float) -> None:
     loader = [(pixels(TEST[0][:20]), torch.from_numpy(TEST[1][:20]))]

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from ..core import Array, InputError
-from ..tensors import Prepare
+from ..tensors import Prepare, is_out_of_memory
 from .identify import Classifier, predict_classes
 
 FAR_BETTER = 0.1  # of accuracy by which another normalisation must be better for an error,
@@ -30,7 +30,9 @@ def check_normalisation(
     for name, cure, prepare in _alternatives(images, classifier.prepare):
         try:
             other = _accuracy(Classifier(classifier.model, prepare), images, labels, device)
-        except Exception:  # a network may raise anything where it takes only what the given `prepare` makes
+        except Exception as error:  # a network may raise anything where it takes only what the given `prepare` makes
+            if is_out_of_memory(error):
+                raise
             continue
         tried.append((other, name, cure))
     best = max((other for other, _, _ in tried), default=0.0)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Array
-from ..core.blocks import Matrix, mean_cosine, unit
+from ..core.blocks import mean_cosine, unit
 from ..core.evaluation import INFLUENCE
 from ..core.influence import clustered_columns
 from ..core.record import Record, json_key
@@ -77,7 +77,7 @@ class Coherence(SliceExplanation, Similarity):
     measured_on: str
     rows: str  # "wrong"; "all" where there are no errors
     total: int = field(metadata=json_key("of"))
-    central: tuple[Example, ...]  # the wrong members nearest to the mean, of the method's own cluster
+    central: tuple[Example, ...]  # the errors nearest to their mean: of `cluster`, where there is one
     columns: int | None = None  # leading columns that count: those that were clustered
     clustered: tuple[int, int] | None = None  # of an approximation: its n errors that the method's own cluster holds
     cluster: Similarity | None = None  # of an approximation: the errors of that cluster; None up to version 0.7.0
@@ -97,18 +97,21 @@ class Coherence(SliceExplanation, Similarity):
         X = np.asarray(E[everything], dtype=np.float64)[:, :columns]
         own = context.own.get(view.slice.id)
         counted = "all" if wrong is None else "wrong"
+        group = inside
         clustered = None
         cluster = None
         if own is not None:
-            held = own[everything]
-            clustered = (int((held & inside).sum()), int(inside.sum()))
-            cluster = Similarity(**_figures(view, X, everything, held, context.seed))
+            group = own[everything]
+            clustered = (int((group & inside).sum()), int(inside.sum()))
+            cluster = Similarity(**_figures(view, X, everything, group, context.seed))
+        # Only errors, where they are known: a right row has a gradient near zero and lies near the mean of anything.
+        central = everything[_central(X, group)]
         return cls(
             **_figures(view, X, everything, inside, context.seed),
             measured_on=MEASURED_ON,
             rows=counted,
             total=len(everything),
-            central=tuple(example(evaluation, int(i)) for i in _central(E, view, columns, own)),
+            central=tuple(example(evaluation, int(row)) for row in central),
             columns=columns,
             clustered=clustered,
             cluster=cluster,
@@ -207,22 +210,10 @@ def _margins(probs: Array, labels: Array) -> Array:
     return margins
 
 
-def _central(E: Matrix, view: SliceView, columns: int, own: Array | None) -> Array:
-    """The held-out members nearest the mean of the searched ones; all of them wrong, and of the own cluster.
-
-    What is right has a gradient near zero, and with it lies near the mean of anything: it says nothing of the cause.
-    """
-    pool = view.inside
-    wrong = view.evaluation.errors
-    for narrower in (wrong, own):
-        if narrower is not None and (pool & narrower & view.measured).any():
-            pool = pool & narrower
-    searched = np.flatnonzero(pool & view.chosen)
-    members = np.flatnonzero(pool & view.measured)
-    members = members if len(members) else searched
-    searched = searched if len(searched) else members
+def _central(X: Array, group: Array) -> Array:
+    """The members of a group ((n,) bool) whose embeddings, rows of X, are nearest to the mean of the group."""
+    members = np.flatnonzero(group)
     if not len(members):
         return members
-    centre = np.asarray(E[searched], dtype=np.float64)[:, :columns].mean(axis=0)
-    distances = np.linalg.norm(np.asarray(E[members], dtype=np.float64)[:, :columns] - centre, axis=1)
+    distances = np.linalg.norm(X[members] - X[members].mean(axis=0), axis=1)
     return members[np.argsort(distances, kind="stable")[:CENTRAL]]

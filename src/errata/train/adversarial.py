@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn import functional
 
 from ..core import InputError, Progress, silent
-from ..tensors import Ball, Prepare, ascend, evaluating, on_device
+from ..tensors import Ball, Prepare, ascend, evaluating, is_out_of_memory, on_device
 from .loop import (
     Epoch,
     Images,
@@ -155,9 +155,9 @@ def _check_rows(
     with evaluating(model):
         try:
             logits = model(prepare(pixels))
-        except torch.cuda.OutOfMemoryError:  # a RuntimeError that is not about the images
-            raise
         except RuntimeError as error:
+            if is_out_of_memory(error):  # which is not about the images
+                raise
             shape = " x ".join(map(str, pixels.shape[1:]))
             raise InputError(
                 f"the model does not take images of {shape} (channels, height, width) as `prepare` gives them: "

@@ -49,14 +49,22 @@ def influence(view: View, slice_: Slice) -> dict[str, Any] | None:
 
 
 def _central(view: View, alike: Coherence) -> dict[str, Any] | None:
-    """The members in the middle of the cluster, as a group of rows."""
-    if not alike.central:
+    """The rows in the middle of what was clustered, as a group of rows; None where there are none."""
+    counted = alike.cluster or alike
+    # Where no held-out row counted, audits up to version 0.7.0 kept other members: searched ones, and right ones.
+    if not alike.central or not counted.n or any(row.wrong is False for row in alike.central):
         return None
-    whose = "its errors" if alike.rows == "wrong" else "its members"
-    if alike.clustered is not None:
-        whose += " that the method itself put together"
     rows = [example_item(view, row) for row in alike.central]
-    return {"title": "Nearest the centre", "note": f"of {whose}, by influence", "rows": rows}
+    return {"title": "Nearest the centre", "note": f"of {_whose_centre(alike)}, by influence", "rows": rows}
+
+
+def _whose_centre(alike: Coherence) -> str:
+    what = "errors" if alike.rows == "wrong" else "members"
+    if alike.cluster is not None:
+        return f"the held-out {what} that the method itself put together"
+    if alike.clustered is not None and alike.clustered[0]:  # up to version 0.7.0: of both, where there were any
+        return f"its {what} that the method itself put together"
+    return f"its {what}"
 
 
 def strongest_opponents(slice_: Slice) -> dict[str, Any] | None:
