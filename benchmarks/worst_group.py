@@ -347,14 +347,17 @@ def trained(learner: Learner, draw: Draw, whole: Problem, seed: int, epochs: int
     n = len(whole.train.labels)
     for epoch in range(epochs):
         shares = draw.shares(learner, epoch, seed)
+        misled = whole.train.groups % 2 == 0
+        wrong = train_errors(learner, whole.train)
         if draw.method in ("plain", "LfF"):
             rows = rng.permutation(n)
         else:
             rows = rng.choice(n, n, p=shares)
         learner.epoch(rows)
         told = {role: accuracies(learner, part) for role, part in (("v", whole.validation), ("t", whole.test))}
-        minority = float(shares[whole.train.groups % 2 == 0].sum())
-        yield {"epoch": epoch, "minority": round(minority, 4), **told}
+        minority = round(float(shares[misled].sum()), 4)
+        of_wrong = round(float(misled[wrong].sum()) / max(int(wrong.sum()), 1), 4)
+        yield {"epoch": epoch, "minority": minority, "minority of wrong": of_wrong, **told}
 
 
 def accuracies(learner: Learner, part: Part) -> list[float]:
@@ -485,24 +488,34 @@ def print_setting(setting: str, runs: Sequence[dict[str, Any]], by_group: bool) 
 def steady(paths: Sequence[Path]) -> None:
     """Of every option: test accuracy at the last epoch and at the best by validation rows, the mean change of
     validation accuracy from one epoch to the next, and how much of what is drawn is the minority: in all epochs but
-    the first, and in the second alone, whose light is laid after one epoch."""
+    the first, and in the second alone, whose light is laid after one epoch; and of the rows that are wrong then."""
     runs = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
     options: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for each in runs:
         options.setdefault((each["setting"], each["method"], json.dumps(each["options"])), []).append(each)
     print(
         "| setting | method | options | seeds | test rows, last epoch | worst group | best epoch | change | minority "
-        "| minority, after one epoch | worst group after one epoch |"
+        "| minority, after one epoch | of wrong training rows then | worst group after one epoch |"
     )
-    print("|---" * 11 + "|")
+    print("|---" * 12 + "|")
     for (setting, method, choice), own in sorted(options.items()):
         last = [each["epochs"][-1]["t"] for each in own]
         best = [max(each["epochs"], key=lambda epoch: epoch["v"][0])["t"][0] for each in own]
         changes = [np.abs(np.diff([epoch["v"][0] for epoch in each["epochs"]])).mean() for each in own]
         minority = [np.mean([epoch["minority"] for epoch in each["epochs"][1:]]) for each in own]
         first = [each["epochs"][1]["minority"] for each in own]
-        misled = [min(each["epochs"][0]["t"][1:]) for each in own]
-        columns = ([row[0] for row in last], [min(row[1:]) for row in last], best, changes, minority, first, misled)
+        wrong = [each["epochs"][1]["minority of wrong"] for each in own]
+        worst = [min(each["epochs"][0]["t"][1:]) for each in own]
+        columns = (
+            [row[0] for row in last],
+            [min(row[1:]) for row in last],
+            best,
+            changes,
+            minority,
+            first,
+            wrong,
+            worst,
+        )
         cells = [over_runs(column) if len(own) > 1 else f"{column[0]:.3f}" for column in columns]
         print(f"| {setting} | {method} | {choice} | {len(own)} | {' | '.join(cells)} |")
 

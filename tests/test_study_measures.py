@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 
 import numpy as np
@@ -56,12 +57,13 @@ def test_the_best_epoch_is_chosen_on_validation_rows(study, tmp_path, capsys):
         {"v": [0.6, 0.6], "t": [0.4, 0.3]},
     ]
     run = {"setting": "digits", "seed": 0, "method": "plain", "options": {}}
-    run["epochs"] = [{**epoch, "minority": 0.05} for epoch in epochs]
+    run["epochs"] = [{**epoch, "minority": 0.05, "minority of wrong": 0.4} for epoch in epochs]
     path = tmp_path / "runs.jsonl"
     path.write_text(json.dumps(run) + "\n")
     study("worst_group").steady([path])
     cells = capsys.readouterr().out.splitlines()[-1].strip("| ").split(" | ")
     assert cells[4:8] == ["0.400", "0.300", "0.700", "0.250"]
+    assert cells[8:] == ["0.050", "0.050", "0.400", "0.900"]
 
 
 @pytest.mark.parametrize(
@@ -111,6 +113,38 @@ def test_rows_that_count_more_hold_the_share_that_was_asked_for(study):
     rows = study("directions_parts").mixed(cut, 10, 15, np.random.default_rng(0))
     assert (rows & cut).sum() == 10
     assert (rows & ~cut).sum() == 15
+
+
+PAGE = BENCHMARKS.parent / "docs" / "studies" / "barlow.md"
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "learnt", "row"),
+    [("cifar10", 60_000, 40_000, "CIFAR-10, standard"), ("utkface", 23_705, 15_803, "ages, standard")],
+)
+def test_the_table_of_robust_networks_is_of_the_rows_that_its_script_takes(
+    study, monkeypatch, tmp_path, name, rows, learnt, row
+):
+    """Nothing is trained: what is learnt from and what is attacked is only counted."""
+    networks = study("barlow_networks")
+    pictures = np.zeros((rows, 1, 1, 1), np.uint8), np.zeros(rows, np.int64)
+    held = rows - learnt
+    monkeypatch.setattr(networks, "read", lambda *given: pictures)
+    monkeypatch.setattr(networks, "train", lambda *given, **options: None)
+    monkeypatch.setattr(networks, "robust_accuracy", lambda *given, **options: 0.5)
+    monkeypatch.setattr(networks, "outputs", lambda *given, **options: (np.zeros((held, 2)), np.zeros((held, 2))))
+    monkeypatch.setattr(networks, "half_weights", lambda model: {})
+    networks.study(name, 0.0, argparse.Namespace(data=None, toy=False, seed=0, device="cpu", out=tmp_path))
+    facts = json.loads((tmp_path / f"{name}-0-0.json").read_text())
+    assert facts["learnt"] == networks.DATA[name].learnt == learnt
+    assert [(entry["radius"], entry["n"]) for entry in facts["accuracies"]] == [
+        (0, held), (0.25, 5_000), (0.5, 5_000), (1, 5_000),
+    ]  # fmt: skip
+    page = PAGE.read_text()
+    cells = next(line for line in page.splitlines() if line.startswith(f"| {row} |")).strip("| ").split(" | ")
+    assert cells[2].endswith(f"n = {held:,}")
+    assert cells[3].endswith("n = 5,000")
+    assert f"{learnt:,} images" in page
 
 
 def test_nearness_is_compared_among_rows_that_are_as_typical(study):
