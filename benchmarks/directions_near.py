@@ -1,17 +1,17 @@
-"""Rows nearest to a caption, and captions of one network beside another's (Jain et al. 2023, figures 7, 10, 27, 33).
+"""Rows nearest to a caption, and captions of one network beside another's (Jain et al. 2023, figures 10, 27, 33 to 35).
 
     python benchmarks/directions_near.py match      are the test rows nearest to a subclass's name of that subclass?
-    python benchmarks/directions_near.py colours    is a picture that lies nearer to "white" than to "black" brighter?
     python benchmarks/directions_near.py networks -o NEAR.jsonl [--studies two] [--seeds 10] [--minutes 60]
     python benchmarks/directions_near.py report NEAR.jsonl
     python benchmarks/directions_near.py unbalanced --seeds 10 11   a validation set like training (figures 12, 13)
     python benchmarks/directions_near.py imagenet   accuracy near the hardest and the easiest class name
 
-`networks`: worlds of benchmarks/directions_many.py, each with a second network (other weights, the same rows) and a
-random forest of the pixels: do the three have the same hardest captions? And of the first: how accurate are rows near
-the hardest caption, by `named`, which knows the subclasses' names, and by a bridge from 5,000 images of ImageNet with
-their class names; are rows near the name of their own subclass right more often because they are typical of it (near
-the mean of the subclass's validation rows)? And strength beside the cut subclass's accuracy.
+`networks`: worlds of benchmarks/directions_many.py, each with a second network (other weights, the same rows), a random
+forest of the pixels and a network of another architecture: do they have the same hardest captions, and do the others
+err near the first's? And of the first: how accurate are rows near the hardest caption, by `named`, which knows the
+subclasses' names, and by a bridge from 5,000 images of ImageNet with their class names; are rows near the name of their
+own subclass right more often because they are typical of it (near the mean of the subclass's validation rows)? And
+strength beside the cut subclass's accuracy and its share of the errors, real and predicted.
 `unbalanced`: the faces of that script; directions from validation rows of which the minority has a fifth.
 `imagenet`: EfficientNet-lite0 on 5,000 validation images, in nine super-classes; directions, captions and counts in the
 network's own last layer, for there is no second network here that can tell them. Each seed halves the images anew.
@@ -25,7 +25,7 @@ import json
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ TOP = (50, 100, 200)
 SOME = (25, 50, 100)  # of ImageNet's super-classes, which are smaller
 FIFTHS = 5
 ROWS = ("fine", "labels", "roles")
-OTHERS = ("a second run", "a random forest")
+OTHERS = ("a second run", "a random forest", "another architecture")
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,9 +73,11 @@ class Other(World):
         pixels = self.pictures.pixels
         if self.by == OTHERS[1]:
             return forest(pixels[rows], self.labels[rows], pixels[self.asked], self.seed)
-        return seen_by(
-            self.pictures.folder, RECIPE, (pixels[rows], self.labels[rows]), pixels[self.asked], seed=self.seed + 1000
-        )
+        recipe = RECIPE
+        if self.by == OTHERS[2]:
+            recipe = replace(RECIPE, architecture="resnet18-slim")
+        pairs = pixels[rows], self.labels[rows]
+        return seen_by(self.pictures.folder, recipe, pairs, pixels[self.asked], seed=self.seed + 1000)
 
 
 def forest(pixels: Array, labels: Array, asked: Array, seed: int) -> Seen:
@@ -135,47 +137,6 @@ def matched(world: World) -> list[list[float]]:
     return rows
 
 
-# --- do words beyond the class mean anything? ----------------------------------------------------------------
-
-
-def colours(asked: argparse.Namespace) -> None:
-    """Spearman, within each class of CIFAR-10, of nearness to one colour rather than another and of what pixels say."""
-    world = World(pictures(str(asked.cache)), STUDIES["two"], asked.seeds[0], cuts("two", 0))
-    spaces = {"named": world.named, "ImageNet's names": Coarse(**fields_of(world)).named}
-    test = world.roles["test"]
-    rgb = world.pictures.pixels.mean(axis=(1, 2), dtype=np.float64)
-    seen = {"white, black": rgb.mean(axis=1), "red, blue": rgb[:, 0] - rgb[:, 2], "green, red": rgb[:, 1] - rgb[:, 0]}
-    rows = []
-    for pair, values in seen.items():
-        row = [pair]
-        for machine in spaces.values():
-            near_ = machine.transform_images(world.pictures.features[test])
-            found = []
-            for c, name in enumerate(world.study.names):
-                texts = [f"a photo of a {word} {name}" for word in pair.split(", ")]
-                first, second = machine.transform_texts(bridging.sentences(texts))
-                own = world.fine[test] == c
-                found.append(float(spearmanr(near_[own] @ (first - second), values[test][own]).statistic))
-            row.append(over_runs(found))
-        rows.append([*row, over_runs(list(by_features(world, values)))])
-    table(["colours", *spaces, "told from the features"], rows)
-
-
-def by_features(world: World, values: Array) -> Iterator[float]:
-    """What a regression on validation rows tells of test rows of each class: the most that a bridge could know."""
-    from sklearn.linear_model import Ridge
-    from sklearn.preprocessing import StandardScaler
-
-    known = world.roles["validation"]
-    test = world.roles["test"]
-    scaler = StandardScaler().fit(world.pictures.features[known])
-    model = Ridge(1000.0).fit(scaler.transform(world.pictures.features[known]), values[known])
-    guessed = model.predict(scaler.transform(world.pictures.features[test]))
-    for c in range(len(world.study.names)):
-        own = world.fine[test] == c
-        yield float(spearmanr(guessed[own], values[test][own]).statistic)
-
-
 # --- captions of several networks, and rows near them --------------------------------------------------------
 
 
@@ -191,6 +152,7 @@ def of_networks(world: World) -> dict[str, Any]:
         "classes": [class_facts(world, number) for number in range(len(world.study.classes))],
         "near": {"named": near(world, orders["itself"])},
     }
+    facts["near"] |= {f"named, {name}": near(other, orders["itself"]) for name, other in kin.items()}
     if world.study is STUDIES["two"]:
         coarse = like(world, Coarse(**fields_of(world)), (*ROWS, "first"))
         facts["near"]["ImageNet's names"] = near(coarse, captioned(coarse, "correlation"))
@@ -231,7 +193,18 @@ def class_facts(world: World, number: int) -> dict[str, Any]:
         "of_errors": float((wrong == cut).mean()) if len(wrong) else None,
         "error": float(test.errors[own].mean()),
         "strength": {space: strengths(world, space)[number] for space in world.spaces},
+        "of_flagged": {space: of_flagged(world, space, own & (fine == cut), own) for space in world.spaces},
     }
+
+
+def of_flagged(world: World, space: str, cut: Array, own: Array) -> float | None:
+    """The share of the cut subclass among a class's test rows that the direction predicts to be wrong."""
+    machine = world.directions(space)
+    test = world.evaluation("test", space)
+    flagged = own & (machine.membership(test) >= machine.thresholds_).any(axis=1)
+    if not flagged.any():
+        return None
+    return float(cut[flagged].mean())
 
 
 def near(world: World, orders: dict[int, list[str]]) -> list[dict[str, Any]]:
@@ -386,8 +359,9 @@ def by_world(worlds: Sequence[dict[str, Any]], name: str, key: Sequence[Any]) ->
 def strength(worlds: Sequence[dict[str, Any]]) -> None:
     """Raw, and less the mean of each class over the worlds: what is left when classes may differ."""
     for space in ("named", "backbone"):
-        for fact in ("accuracy", "of_errors", "error"):
-            rows = [(c, f["strength"][space], f[fact]) for w in worlds for c, f in enumerate(w["classes"])]
+        for fact in ("accuracy", "of_errors", "of_flagged", "error"):
+            facts = [(c, f) for world in worlds for c, f in enumerate(world["classes"])]
+            rows = [(c, f["strength"][space], f[fact][space] if fact == "of_flagged" else f[fact]) for c, f in facts]
             rows = [row for row in rows if None not in row]
             number, strong, other = np.transpose(rows)
             raw = spearmanr(strong, other)
@@ -531,7 +505,7 @@ def near_names(whole: Evaluation, bridge: Bridge, seed: int) -> Iterator[tuple[i
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("task", choices=["match", "colours", "networks", "report", "unbalanced", "imagenet"])
+    parser.add_argument("task", choices=["match", "networks", "report", "unbalanced", "imagenet"])
     parser.add_argument("files", type=Path, nargs="*", help="to report")
     parser.add_argument("-o", "--out", type=Path, default=Path("directions-near.jsonl"))
     parser.add_argument("--studies", nargs="+", choices=list(TURNS), default=["two"])
@@ -542,7 +516,7 @@ def main() -> None:
     if asked.task == "report":
         report(asked.files)
         return
-    tasks = {"match": match, "colours": colours, "networks": networks, "unbalanced": unbalanced, "imagenet": imagenet}
+    tasks = {"match": match, "networks": networks, "unbalanced": unbalanced, "imagenet": imagenet}
     tasks[asked.task](asked)
 
 

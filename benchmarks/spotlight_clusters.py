@@ -79,8 +79,9 @@ class Case:
     clusters: int
     kinds: Array  # (n,) what a person might call the rows; "" for none
     barrier: float = 1.0
-    facts: Mapping[str, Array] = field(default_factory=dict)  # name -> (n,) numbers that no model saw
+    facts: Mapping[str, Array] = field(default_factory=dict)  # name -> (n,) numbers that the search does not read
     coarse: Array | None = None  # (k,) a wider class of each class, which GEORGE may cut instead
+    texts: Array | None = None  # (n,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +95,7 @@ class Problem:
     classes: int
     epochs: int
     kinds: Array  # (n,) as of a `Case`
+    texts: Array | None = None  # (n,)
 
 
 def adam(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
@@ -123,7 +125,7 @@ def perceptron(problem: Problem, seed: int, optimiser_of: Optimiser = adam) -> t
 
 def by_perceptron(problem_of: Callable[[int], Problem], seed: int, folder: Path) -> Case:
     problem = problem_of(seed)
-    return Case(problem.labels, *perceptron(problem, seed), *OTHER, problem.kinds)
+    return Case(problem.labels, *perceptron(problem, seed), *OTHER, problem.kinds, texts=problem.texts)
 
 
 def faces(seed: int, folder: Path) -> Case:
@@ -158,7 +160,8 @@ def words(train: pd.DataFrame, target: str, rows: pd.DataFrame, classes: int, se
     X = axes.transform(counts) * 10  # of length about one otherwise, on which two layers learn slowly
     asked = axes.transform(vectors.transform(rows.text)) * 10
     kinds = rows.label.to_numpy().astype(str)
-    return Problem(X, train[target].to_numpy(), asked, rows.label.to_numpy(), classes, 8, kinds)
+    texts = rows.text.to_numpy(str)
+    return Problem(X, train[target].to_numpy(), asked, rows.label.to_numpy(), classes, 8, kinds, texts)
 
 
 def news(seed: int) -> Problem:
@@ -221,6 +224,8 @@ def movielens(seed: int, folder: Path) -> Case:
         "stars": stars[asked] + 1,
         "one star": stars[asked] == 0,
         **{name: kinds == name for name in ("Action", "Drama", "Comedy")},
+        "largest probability": probs.max(axis=1),
+        "predicted less true stars": probs @ np.arange(1, 6) - (stars[asked] + 1),
     }
     return Case(stars[asked], probs, hidden, *OTHER, kinds, facts=facts)
 
@@ -328,13 +333,29 @@ def region(case: Case, k: Array, losses: Array, errors: Array, searched: Array) 
     return Region(*shares, *means, float(inside[1] @ errors) / totals[1], max(kinds) / totals[1], facts)
 
 
-def measured(case: Case, seed: int) -> dict[str, list[Region]]:
-    """By method: its regions, worst first on searched rows."""
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """A case's rows, one half of which is searched."""
+
+    losses: Array  # (n,) cross-entropy
+    errors: Array  # (n,) 0 or 1
+    searched: Array  # (n,) bool
+    whole: Evaluation
+
+
+def halves(case: Case, seed: int) -> Halves:
     rows = np.arange(len(case.labels))
     losses = -np.log(np.maximum(case.probs[rows, case.labels], 1e-12))
     errors = (case.probs.argmax(axis=1) != case.labels).astype(float)
     searched = np.random.default_rng([seed, 3]).random(len(rows)) < 0.5
     whole = Evaluation(labels=case.labels, probs=case.probs, representations={"penultimate": case.hidden})
+    return Halves(losses, errors, searched, whole)
+
+
+def weights_of(case: Case, seed: int) -> dict[str, list[Array]]:
+    """By method: a weight of every row, (n,), for each of its regions."""
+    half = halves(case, seed)
+    whole, searched = half.whole, half.searched
     found: dict[str, list[Array]] = {}
     for name, method, options in methods(case):
         asked = coarsened(case, whole) if name == COARSE else whole
@@ -350,9 +371,18 @@ def measured(case: Case, seed: int) -> dict[str, list[Region]]:
     mixture = GaussianMixture(case.clusters, random_state=seed, reg_covar=1e-4).fit(columns_[searched])
     mine = mixture.predict(columns_)
     found["mixture"] = [(mine == c).astype(float) for c in range(case.clusters)]
-    found["highest loss"] = [(losses >= np.quantile(losses, 1 - case.size)).astype(float)]
-    order = {name: [region(case, k, losses, errors, searched) for k in each] for name, each in found.items()}
-    order["all rows"] = [region(case, np.ones(len(rows)), losses, errors, searched)]
+    found["highest loss"] = [(half.losses >= np.quantile(half.losses, 1 - case.size)).astype(float)]
+    found["all rows"] = [np.ones(len(searched))]
+    return found
+
+
+def measured(case: Case, seed: int) -> dict[str, list[Region]]:
+    """By method: its regions, worst first on searched rows."""
+    half = halves(case, seed)
+    order = {
+        name: [region(case, k, half.losses, half.errors, half.searched) for k in each]
+        for name, each in weights_of(case, seed).items()
+    }
     return {name: sorted(each, key=lambda r: -r.searched * (r.share > 0)) for name, each in order.items()}
 
 
@@ -403,19 +433,21 @@ class Light:
 
 def lights_of(case: Case, seed: int, method: str, options: dict[str, Any]) -> list[Light]:
     """In the order in which the method finds them."""
-    rows = np.arange(len(case.labels))
-    losses = -np.log(np.maximum(case.probs[rows, case.labels], 1e-12))
-    errors = (case.probs.argmax(axis=1) != case.labels).astype(float)
-    searched = np.random.default_rng([seed, 3]).random(len(rows)) < 0.5
-    whole = Evaluation(labels=case.labels, probs=case.probs, representations={"penultimate": case.hidden})
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        weights = make(method, seed=seed, options=options).fit(whole.rows(searched)).membership(whole)
+    half = halves(case, seed)
+    weights = weights_of_lights(half, seed, method, options)
     found = []
     for number, k in enumerate(weights.T):
         earlier = weights[:, :number].max(axis=1, initial=0.0)
-        found.append(one_light(case, k, earlier, losses, errors, searched))
+        found.append(one_light(case, k, earlier, half.losses, half.errors, half.searched))
     return found
+
+
+def weights_of_lights(half: Halves, seed: int, method: str, options: dict[str, Any]) -> Array:
+    """(n, s)"""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        machine = make(method, seed=seed, options=options).fit(half.whole.rows(half.searched))
+        return machine.membership(half.whole)
 
 
 def one_light(case: Case, k: Array, earlier: Array, losses: Array, errors: Array, searched: Array) -> Light:
@@ -505,8 +537,8 @@ def report(name: str, runs: list[tuple[Case, dict[str, list[Region]]]]) -> None:
         light = [found["light, as published"][0] for _, found in runs]
         less = [a.loss - b.loss for a, b in zip(light, mine, strict=True)]
         numbers = [[getattr(each, key) for each in mine] for key in ("share", "held", "searched", "loss", "error")]
-        kind = f"{np.mean([each.kind for each in mine]):.2f}"
-        print(f"| {method} | {' | '.join(told(each) for each in numbers)} | {told(less)} | {kind} |")
+        kinds = [each.kind for each in mine]
+        print(f"| {method} | {' | '.join(told(each) for each in numbers)} | {told(less)} | {told(kinds)} |")
     for fact in runs[0][0].facts:
         means = [
             f"{method} {told([worst(found[method], size).facts[fact] for _, found in runs])}" for method in runs[0][1]
