@@ -17,10 +17,11 @@ from torch import nn  # noqa: E402  # only once torch is known to be there
 
 import errata  # noqa: E402
 from errata.core import InputError  # noqa: E402
-from errata.train import fit_robust  # noqa: E402
+from errata.train import fit, fit_robust, network, normalise_bytes  # noqa: E402
 
 torch.set_num_threads(1)
 PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "use-a-robust-checkpoint.md"
+METHOD = PAGE.parents[1] / "explanation" / "methods" / "barlow.md"
 PX = 16
 
 
@@ -111,3 +112,26 @@ def test_another_normalisation_is_refused_before_a_picture_is_drawn(place):
     assert wrong != snippet()
     with pytest.raises(InputError, match="its `prepare`"):
         exec(wrong, names)
+
+
+def test_the_methods_page_runs_as_it_is(tmp_path, monkeypatch):
+    """But for the network and the epochs, which are smaller."""
+    told = re.findall(r"```python\n(.*?)```", METHOD.read_text(), re.DOTALL)[0]
+    smaller = told.replace('"resnet18-slim", px=32, outputs=10', f'"small", px={PX}, outputs=2')
+    smaller = smaller.replace("epochs=40, batch=512", "epochs=4, batch=50")
+    assert smaller.count(f"px={PX}") == smaller.count("epochs=4,") == 1
+    images, labels = pictures(300, 0)
+    audited = network("small", px=PX, outputs=2)
+    fit(audited, images, labels, epochs=4, batch=50, lr=1e-2)
+    test_images, truth = pictures(400, 1)
+    test_images[:100] = 255 - test_images[:100]  # so that something fails
+    names = {"images": images, "labels": labels, "held_out": pictures(100, 2), "audited": audited}
+    names |= {"test_images": test_images, "test_labels": truth, "test_parts": [(test_images, truth)]}
+    names |= {"loader": [(normalise_bytes(torch.from_numpy(test_images)), torch.from_numpy(truth))]}
+    monkeypatch.chdir(tmp_path)
+    exec(smaller, names)
+    audit = errata.load(tmp_path / "audit")
+    assert audit.evaluation.representations["robust"].shape == (400, 64)
+    shown = [explanation.kind for found in audit.slices for explanation in found.explanations]
+    assert shown.count("features") == len(audit.slices) > 0
+    assert "data:image/png" in (tmp_path / "audit" / "report.html").read_text()

@@ -68,7 +68,9 @@ def audit(
     influence: Annotated[
         Names,
         typer.Option(
-            metavar="KEY=VALUE", help="How influence is computed: P=500, D=100, damping=0, rows=5000; repeat."
+            metavar="KEY=VALUE",
+            help="How influence is computed: P=500, D=100, damping=0, rows=5000, tolerance=1e-5, seed=0, "
+            "basis=4294967296 bytes; repeat.",
         ),
     ] = [],
     texts: Annotated[Path | None, typer.Option(metavar="FILE", help="A .npz of texts to describe slices by.")] = None,
