@@ -49,8 +49,8 @@ from errata.defuse.novelty import novelty
 from errata.defuse.settings import parse_setting
 from errata.defuse.stages import RunFolder
 from errata.defuse.vae import Architecture, Vae, decode_codes, encode_images, fit_vae, fitting_architecture, new_vae
-from errata.train import fine_tune, fit, measure_accuracy, network
-from errata.train.resnet import ResNet18
+from errata.train import fine_tune, fit, measure_accuracy
+from trained import NARROW, untrained
 
 Array = np.ndarray
 Pictures = tuple[Array, Array]
@@ -59,7 +59,6 @@ LEARNT = 12_000  # digits
 LEARNING_RATES = (1e-3, 1e-4)
 CONVERGED = (12, 4)  # epochs at each of them
 READABLE = 40  # px of the photograph
-SLIM = (16, 32, 64, 128)  # channels of a ResNet-18 that a CPU can train
 MISTAKES = 516  # in figure 2 of the paper
 
 
@@ -170,11 +169,7 @@ def signs(toy: bool = False, slim: bool = False) -> Study:
     validation, kept = _halves(_shuffled((pictures[~learnt], labels[~learnt])))
 
     def new(seed: int) -> nn.Module:
-        if not slim:
-            return network("resnet18", px=32, outputs=43, seed=seed)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            return ResNet18(43, 32, SLIM)
+        return untrained(NARROW if slim else "resnet18", px=32, outputs=43, seed=seed)
 
     epochs = 10 if slim else 15
     if toy:

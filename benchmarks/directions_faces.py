@@ -55,7 +55,7 @@ SMALLER = 1250
 NATURAL = 2000  # where nothing is planted: there are no more old women
 PERMUTATIONS = 20
 FACTORS = (2.0, 4.0)
-WAYS = ("directions, bridge", "random", "oracle")
+WAYS = ("directions, bridge", "random", "confidence", "oracle")
 ATTRIBUTES = (
     "with glasses",
     "with a smile",
@@ -291,6 +291,9 @@ def captioned(world: World, space: str) -> Iterator[tuple[int, dict[str, Any]]]:
 def upweight(worlds: Sequence[World]) -> bool:
     own = [world.decisions(OWN, "train") < 0 for world in worlds]
     print(f"training rows flagged in the own layer: {said(np.sum(own), np.size(own))}")
+    print(
+        f"training rows that are right: {over_runs([float(1 - w.evaluation('train').errors.mean()) for w in worlds])}"
+    )
     arms = {(way, factor): [] for factor in FACTORS for way in WAYS}
     before = []
     chosen: dict[str, list[Array]] = {way: [] for way in WAYS}
@@ -327,7 +330,12 @@ def to_upweight(world: World, way: str) -> Array:
     if way == "oracle":
         return minority(world)
     hard = world.decisions("bridge", "train") < 0
-    return np.random.default_rng(world.seed).permutation(hard) if way == "random" else hard
+    if way == "random":
+        return np.random.default_rng(world.seed).permutation(hard)
+    if way == "confidence":  # as many rows, those that the network is least sure of
+        order = np.argsort(-fix.by_confidence(world.evaluation("train")), kind="stable")
+        hard = np.isin(np.arange(len(hard)), order[: hard.sum()])
+    return hard
 
 
 def retrained(world: World, chosen: Array, factor: float) -> Evaluation:

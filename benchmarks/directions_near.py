@@ -46,7 +46,7 @@ from errata.explain.view import SliceView
 from errata.inputs import Bridge
 from errata.slicers.directions.slicer import Directions
 from spotlight_clusters import superclass_names
-from trained import Seen, over_runs, seen_by
+from trained import NARROW, Seen, over_runs, seen_by
 
 Array = np.ndarray
 K = 50
@@ -75,7 +75,7 @@ class Other(World):
             return forest(pixels[rows], self.labels[rows], pixels[self.asked], self.seed)
         recipe = RECIPE
         if self.by == OTHERS[2]:
-            recipe = replace(RECIPE, architecture="resnet18-slim")
+            recipe = replace(RECIPE, architecture=NARROW)
         pairs = pixels[rows], self.labels[rows]
         return seen_by(self.pictures.folder, recipe, pairs, pixels[self.asked], seed=self.seed + 1000)
 

@@ -95,8 +95,8 @@ def read(space: str, cache: Path) -> News:
     return News(np.load(path, allow_pickle=False), frame["label"].to_numpy(), learnt)
 
 
-def measured(news: News, line: Line, space: str, seed: int) -> dict[str, float]:
-    """The slices of one model."""
+def low_slices(news: News, line: Line, space: str, seed: int) -> tuple[Evaluation, Array]:
+    """Test rows of one model, and (n, s) bool: who is in its slices of low accuracy."""
     rng = np.random.default_rng([seed, 5])
     mine = np.sort(rng.permutation(np.flatnonzero(news.learnt))[: line.learnt])
     model = news.model(line.C, mine)
@@ -114,14 +114,19 @@ def measured(news: News, line: Line, space: str, seed: int) -> dict[str, float]:
     slicer = make(f"infembed:{line.preset}", seed=seed, options=line.options)
     inside = slicer.fit(test).membership(test) > 0.5
     wrong = np.array([test.errors[members].mean() if members.any() else 0.0 for members in inside.T])
-    low = (inside.sum(axis=0) >= LEAST) & (wrong >= 1 - MOST)
-    held = inside[:, low].any(axis=1)
+    return test, inside[:, (inside.sum(axis=0) >= LEAST) & (wrong >= 1 - MOST)]
+
+
+def measured(news: News, line: Line, space: str, seed: int) -> dict[str, float]:
+    """The slices of one model."""
+    test, inside = low_slices(news, line, space, seed)
+    held = inside.any(axis=1)
     errors = np.asarray(test.errors)
     pairs = test.labels[errors] * 4 + test.predictions[errors]
     return {
         "right": 1 - float(errors.mean()),
         "errors": int(errors.sum()),
-        "slices": int(low.sum()),
+        "slices": inside.shape[1],
         "rows": int(held.sum()),
         "of errors": float((held & errors).sum() / errors.sum()),
         "sure": float(np.asarray(test.probs)[errors].max(axis=1).mean()),
