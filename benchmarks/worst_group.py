@@ -357,7 +357,8 @@ def trained(learner: Learner, draw: Draw, whole: Problem, seed: int, epochs: int
         told = {role: accuracies(learner, part) for role, part in (("v", whole.validation), ("t", whole.test))}
         minority = round(float(shares[misled].sum()), 4)
         of_wrong = round(float(misled[wrong].sum()) / max(int(wrong.sum()), 1), 4)
-        yield {"epoch": epoch, "minority": minority, "minority of wrong": of_wrong, **told}
+        of_label = round(float(max(np.bincount(whole.train.labels, weights=shares))), 4)
+        yield {"epoch": epoch, "minority": minority, "minority of wrong": of_wrong, "of one label": of_label, **told}
 
 
 def accuracies(learner: Learner, part: Part) -> list[float]:
@@ -488,16 +489,17 @@ def print_setting(setting: str, runs: Sequence[dict[str, Any]], by_group: bool) 
 def steady(paths: Sequence[Path]) -> None:
     """Of every option: test accuracy at the last epoch and at the best by validation rows, the mean change of
     validation accuracy from one epoch to the next, and how much of what is drawn is the minority: in all epochs but
-    the first, and in the second alone, whose light is laid after one epoch; and of the rows that are wrong then."""
+    the first, and in the second alone, whose light is laid after one epoch; of the rows that are wrong then; and how
+    much of that light is of the label that it holds most of."""
     runs = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
     options: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for each in runs:
         options.setdefault((each["setting"], each["method"], json.dumps(each["options"])), []).append(each)
     print(
         "| setting | method | options | seeds | test rows, last epoch | worst group | best epoch | change | minority "
-        "| minority, after one epoch | of wrong training rows then | worst group after one epoch |"
+        "| minority, after one epoch | of wrong training rows then | worst group after one epoch | of one label then |"
     )
-    print("|---" * 12 + "|")
+    print("|---" * 13 + "|")
     for (setting, method, choice), own in sorted(options.items()):
         last = [each["epochs"][-1]["t"] for each in own]
         best = [max(each["epochs"], key=lambda epoch: epoch["v"][0])["t"][0] for each in own]
@@ -506,6 +508,7 @@ def steady(paths: Sequence[Path]) -> None:
         first = [each["epochs"][1]["minority"] for each in own]
         wrong = [each["epochs"][1]["minority of wrong"] for each in own]
         worst = [min(each["epochs"][0]["t"][1:]) for each in own]
+        label = [each["epochs"][1].get("of one label", np.nan) for each in own]  # older files have none
         columns = (
             [row[0] for row in last],
             [min(row[1:]) for row in last],
@@ -515,6 +518,7 @@ def steady(paths: Sequence[Path]) -> None:
             first,
             wrong,
             worst,
+            label,
         )
         cells = [over_runs(column) if len(own) > 1 else f"{column[0]:.3f}" for column in columns]
         print(f"| {setting} | {method} | {choice} | {len(own)} | {' | '.join(cells)} |")
