@@ -40,8 +40,13 @@ def by_world(worlds: Sequence[Facts], keep: Callable[[Facts], bool], value: Call
     return [float(np.mean(values)) for values in kept if values]
 
 
+def kinds(facts: Sequence[Facts]) -> dict[str, Callable[[Facts], bool]]:
+    """Those of which there is a class."""
+    return {name: keep for name, keep in KINDS.items() if any(keep(fact) for fact in facts)}
+
+
 def rankings(worlds: Sequence[Facts]) -> None:
-    for name, keep in KINDS.items():
+    for name, keep in kinds([fact for world in worlds for fact in world["classes"]]).items():
         rows = []
         for ranking in worlds[0]["classes"][0]["hardest"]:
             shares = []
@@ -59,7 +64,7 @@ def captions(worlds: Sequence[Facts]) -> None:
     facts = [fact for world in worlds for fact in world["classes"] if fact["subclasses"] > 2]
     rows = []
     for score in ("correlation", "difference"):
-        for name, keep in KINDS.items():
+        for name, keep in kinds(facts).items():
             places = [fact["captions"][score] for fact in facts if keep(fact)]
             chance = np.mean([1 / fact["subclasses"] for fact in facts if keep(fact)])
             first = sum(place == 0 for place in places)
