@@ -57,13 +57,13 @@ def test_the_best_epoch_is_chosen_on_validation_rows(study, tmp_path, capsys):
         {"v": [0.6, 0.6], "t": [0.4, 0.3]},
     ]
     run = {"setting": "digits", "seed": 0, "method": "plain", "options": {}}
-    run["epochs"] = [{**epoch, "minority": 0.05, "minority of wrong": 0.4} for epoch in epochs]
+    run["epochs"] = [{**epoch, "minority": 0.05, "minority of wrong": 0.4, "of one label": 0.6} for epoch in epochs]
     path = tmp_path / "runs.jsonl"
     path.write_text(json.dumps(run) + "\n")
     study("worst_group").steady([path])
     cells = capsys.readouterr().out.splitlines()[-1].strip("| ").split(" | ")
     assert cells[4:8] == ["0.400", "0.300", "0.700", "0.250"]
-    assert cells[8:] == ["0.050", "0.050", "0.400", "0.900"]
+    assert cells[8:] == ["0.050", "0.050", "0.400", "0.900", "0.600"]
 
 
 @pytest.mark.parametrize(

@@ -93,11 +93,7 @@ def start(
     if settings.check_prepare:
         few = np.random.default_rng(0).permutation(len(images))[:PREPARED]
         normalisation = check_normalisation(classifier, images[few], labels[few], device)
-    sets = {"train": (images, labels)}
-    for name, labelled in (others or {}).items():
-        if labelled is not None:
-            sets[name] = check_labelled(name, labelled)
-            _check_like_train(name, sets[name], images, len(names))
+    sets = _check_sets((images, labels), others or {}, len(names))
     if settings.split not in sets:
         raise InputError(f"`split` is `{settings.split}`, and there are no such images; give `{settings.split}`")
     shape = _vae_architecture(images.shape[1:], architecture, vae, settings.latent)
@@ -199,6 +195,18 @@ def check_labelled(name: str, labelled: LabelledImages) -> LabelledImages:
     if labels.min() < 0:
         raise InputError(f"classes start at 0; `{name}` has {labels.min()} in row {labels.argmin()}")
     return images, labels.astype(np.int64)
+
+
+def _check_sets(
+    train: LabelledImages, others: Mapping[str, LabelledImages | None], classes: int
+) -> dict[str, LabelledImages]:
+    """The training images and those others that were given, by name."""
+    sets = {"train": train}
+    for name, labelled in others.items():
+        if labelled is not None:
+            sets[name] = check_labelled(name, labelled)
+            _check_like_train(name, sets[name], train[0], classes)
+    return sets
 
 
 def _check_like_train(name: str, labelled: LabelledImages, images: Array, classes: int) -> None:
