@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -200,22 +200,33 @@ def key(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def report_like_groups(rows: list[dict[str, Any]], best: str) -> None:
-    """Label beside prediction grouping for groups of like error rate: each label group with the prediction group of the
-    same seed whose base rate is nearest, where that is within .05."""
-    for kind in (best, "robust"):
-        for depth in DEPTHS:
-            more = []
-            for row in [row for row in rows if (row["audited"], row["features"], row["depth"]) == (kind, "own", depth)]:
-                if row["group"] != "label":
-                    continue
-                other = next(o for o in rows if key(o) == (kind, "own", "prediction", depth, row["seed"]))
-                for tree in row["trees"]:
-                    like = min(other["trees"], key=lambda each: abs(each["base"] - tree["base"]))
-                    if abs(like["base"] - tree["base"]) <= 0.05:
-                        more.append(tree["gain"] - like["gain"])
-            if len(more) > 1:
-                told = f"{kind}, depth {depth}, groups of like error rate"
-                print(f"{told}: label less prediction {compared(np.array(more))}")
+    """Groups of like error rate: by label beside by prediction, and of the robust network beside the standard one."""
+    trees_of = {key(row): row["trees"] for row in rows}
+    for kind, whose, group, depth in dict.fromkeys(each[:4] for each in trees_of):
+        seeds = [each[4] for each in trees_of if each[:4] == (kind, whose, group, depth)]
+        where = f"depth {depth}, features {whose}, groups of like error rate"
+        if group == "label" and whose == "own" and kind in (best, "robust"):
+            pairs = [
+                (trees_of[kind, whose, group, depth, s], trees_of[kind, whose, "prediction", depth, s]) for s in seeds
+            ]
+            print(f"{kind}, {where}: label less prediction {like_groups(pairs)}")
+        if kind == "robust":
+            pairs = [(trees_of[kind, whose, group, depth, s], trees_of[best, whose, group, depth, s]) for s in seeds]
+            print(f"by {group}, {where}: robust less {best} {like_groups(pairs)}")
+
+
+def like_groups(pairs: Sequence[tuple[list[dict[str, Any]], list[dict[str, Any]]]]) -> str:
+    """Each group's gain less that of the group of the other trees whose base rate is nearest, where that is within
+    .05. pairs: trees and other trees, one pair a seed."""
+    more = []
+    for trees_, others in pairs:
+        for tree in trees_:
+            like = min(others, key=lambda each: abs(each["base"] - tree["base"]))
+            if abs(like["base"] - tree["base"]) <= 0.05:
+                more.append(tree["gain"] - like["gain"])
+    if len(more) < 2:
+        return f"not told, {len(more)} pairs"
+    return compared(np.array(more))
 
 
 def report_areas(rows: list[dict[str, Any]], kinds: list[str]) -> None:

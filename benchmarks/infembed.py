@@ -143,6 +143,7 @@ def faces(seeds: int, cache: Path, epochs: int) -> bool:
             "accuracy: others, group",
             "slices, of the group",
             "largest: n, accuracy, of the group",
+            "its place by errors, by accuracy",
             "opponents with the signal",
             "relative opponents",
             "relative helpers",
@@ -195,7 +196,7 @@ def face_run(
     of_group = [members for members in inside.T if own[members].mean() > 0.5]
     facts = [f"{accuracy(test, ~own):.2f}, {accuracy(test, own):.2f}", f"{inside.shape[1]}, {len(of_group)}"]
     if not of_group:
-        return [*facts, *[""] * 6], -1.0, []
+        return [*facts, *[""] * 7], -1.0, []
     largest = max(of_group, key=np.sum)
     near = relative(train)
     opposing = has[ids(errata.explain.opponents(test, train, largest, TOP))]
@@ -204,6 +205,7 @@ def face_run(
         deep = share(has[ids(errata.explain.opponents(*embedded(model, mine, theirs, **DEEP), largest, TOP))])
     facts += [
         f"{largest.sum()}, {accuracy(test, largest):.2f}, {own[largest].mean():.2f}",
+        places(test, inside.T, largest),
         share(opposing),
         share(has[ids(errata.explain.opponents(test, near, largest, TOP))]),
         share(has[ids(errata.explain.opponents(test, near, largest, TOP, helpers=True))]),
@@ -213,6 +215,16 @@ def face_run(
     print(signal, seed, facts, file=sys.stderr, flush=True)
     again = learnt_again(test, train, has) if seed == 0 and signal != "none" else []
     return facts, float(opposing.mean()), again
+
+
+def places(test: Evaluation, slices: Array, chosen: Array) -> str:
+    """Of all slices of the run, how many have more errors, how many are less accurate; 1 is the worst.
+
+    slices: (s, n) bool."""
+    wrong = test.errors
+    more = sum(wrong[members].sum() > wrong[chosen].sum() for members in slices)
+    less = sum(wrong[members].mean() > wrong[chosen].mean() for members in slices)
+    return f"{1 + more}, {1 + less} of {len(slices)}"
 
 
 def batches(images: Array, labels: Array) -> list[tuple[Any, Any]]:
