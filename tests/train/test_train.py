@@ -8,7 +8,17 @@ import torch
 
 from errata.core import InputError
 from errata.tensors import state_fingerprint
-from errata.train import NETWORKS, Epoch, ResNet18, SmallCNN, fit, network, normalise_bytes, outputs
+from errata.train import (
+    NETWORKS,
+    Epoch,
+    ResNet18,
+    SmallCNN,
+    fine_tune_head,
+    fit,
+    network,
+    normalise_bytes,
+    outputs,
+)
 
 PX = 16
 
@@ -176,3 +186,23 @@ def test_bad_input_is_one_sentence(change: dict[str, object], words: str) -> Non
 def test_a_rate_that_explodes_is_said() -> None:
     with pytest.raises(InputError, match=r"the loss is .* use a smaller `lr`"):
         trained(lr=1e30)
+
+
+def test_a_network_for_grey_images_is_trained_on_them() -> None:
+    images, labels = pictures(256, 0)
+    model = network("small", px=PX, seed=3, channels=1)
+    options = {"epochs": 3, "batch": 32, "lr": 3e-3}
+    history = fit(model, images[..., 0], labels, **options, validation=(images[..., 0], labels))  # type: ignore[arg-type]
+    assert history[-1].validation_accuracy == 1.0
+    assert np.array_equal(outputs(model, images[..., 0])[0], outputs(model, images[..., :1])[0])
+
+
+def test_images_that_a_network_does_not_take_are_one_sentence() -> None:
+    images, labels = pictures(20, 0)
+    words = r"does not take images of 1 x 16 x 16 .*`network\(..., channels=1\)` for grey"
+    with pytest.raises(InputError, match=words):
+        fit(network("small", px=PX), images[..., 0], labels, epochs=1, batch=10, lr=1e-3)
+    with pytest.raises(InputError, match=words):
+        fine_tune_head(network("small", px=PX), images[..., 0], labels)
+    with pytest.raises(InputError, match=r"must be bytes \(n, h, w, 3\) or \(n, h, w\); got uint8 \(20, 16, 16, 2\)"):
+        fit(network("small", px=PX), images[..., :2], labels, epochs=1, batch=10, lr=1e-3)

@@ -17,12 +17,13 @@ from torch import nn
 from torch.nn import functional
 
 from ..core import InputError, Progress, silent
-from ..tensors import Ball, Prepare, ascend, evaluating, is_out_of_memory, on_device
+from ..tensors import Ball, Prepare, ascend, evaluating, on_device
 from .loop import (
     Epoch,
     Images,
     check_classes,
     loss_of,
+    naming_images,
     new_optimiser,
     precision,
     predicted_classes,
@@ -152,18 +153,9 @@ def _check_rows(
     pixels, targets = rows.first(where)
     if not 0 <= shift < min(pixels.shape[2:]):
         raise InputError(f"`shift` must be at least 0 and less than the width and height of images; got {shift}")
-    with evaluating(model):
-        try:
-            logits = model(prepare(pixels))
-        except RuntimeError as error:
-            if is_out_of_memory(error):  # which is not about the images
-                raise
-            shape = " x ".join(map(str, pixels.shape[1:]))
-            raise InputError(
-                f"the model does not take images of {shape} (channels, height, width) as `prepare` gives them: "
-                f"{str(error).splitlines()[0]}; give a network for them, `network(..., channels=1)` for grey ones"
-            ) from error
-        check_classes(logits.shape[1], targets)
+    with evaluating(model), naming_images(pixels):
+        logits = model(prepare(pixels))
+    check_classes(logits.shape[1], targets)
 
 
 def _measure(

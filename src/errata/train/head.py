@@ -15,6 +15,7 @@ from .loop import (
     check_images,
     check_labels,
     check_weights,
+    naming_images,
     normalise_bytes,
     outputs,
     row_losses,
@@ -36,7 +37,8 @@ def fine_tune_head(
 ) -> float:
     """Train the last linear layer further, in place; returns the mean loss of the last epoch.
 
-    images, labels: (n, px, px, 3) bytes and (n,) classes. weights: (n,) how often each row counts. Default: 1.
+    images, labels: (n, px, px, 3) bytes, or grey (n, px, px), and (n,) classes. weights: (n,) how often each row
+    counts. Default: 1.
     """
     check_images(images, labels)
     check_weights(weights, len(images))
@@ -66,8 +68,9 @@ def fine_tune_head(
 
 
 def _last_linear_layer(model: nn.Module, two: torch.Tensor) -> nn.Linear:
-    with evaluating(model), capture_layer(model) as capture:
-        model(normalise_bytes(two).to(next(model.parameters()).device))
+    pixels = normalise_bytes(two).to(next(model.parameters()).device)
+    with evaluating(model), naming_images(pixels), capture_layer(model) as capture:
+        model(pixels)
         capture.take(len(two))
     head = model.get_submodule(capture.layer or "")
     if not isinstance(head, nn.Linear):

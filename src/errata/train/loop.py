@@ -1,16 +1,16 @@
 """The training loop that all training here shares (`run_epoch`), training of a classifier (`fit`), and its outputs.
 
-Images stay bytes (n, px, px, 3) until a batch is used; on a GPU they are stored there whole where they fit, so that a
-step is an index, a forward and a backward pass.
+Images stay bytes (n, px, px, 3), grey ones (n, px, px), until a batch is used; on a GPU they are stored there whole
+where they fit, so that a step is an index, a forward and a backward pass.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from torch import nn
 from torch.nn import functional
 
 from ..core import Array, InputError, Progress, silent
-from ..tensors import capture_layer, evaluating, on_device
+from ..tensors import capture_layer, evaluating, is_out_of_memory, on_device
 
 WARM_UP = 0.1  # share of the steps in which the rate rises
 FITS = 0.6  # share of a GPU's free memory that images may take
@@ -114,9 +114,9 @@ def fit(
 ) -> tuple[Epoch, ...]:
     """Train a classifier in place, on `device` and then back where it was; returns one `Epoch` for each epoch.
 
-    images, labels: (n, px, px, 3) bytes and (n,) classes. on_epoch: called with every `Epoch` as it ends. disturb:
-    maps a batch to what is trained on instead. weights: (n,) how often each row counts. Default: 1. loss: of logits
-    and labels, one number per row. Default: binary cross-entropy for one logit, cross-entropy for more.
+    images, labels: (n, px, px, 3) bytes, or grey (n, px, px), and (n,) classes. on_epoch: called with every `Epoch` as
+    it ends. disturb: maps a batch to what is trained on instead. weights: (n,) how often each row counts. Default: 1.
+    loss: of logits and labels, one number per row. Default: binary cross-entropy for one logit, cross-entropy for more.
     """
     _check(images, labels, epochs, batch)
     check_weights(weights, len(images))
@@ -159,7 +159,9 @@ def outputs(
 
 
 def normalise_bytes(images: torch.Tensor) -> torch.Tensor:
-    """(b, px, px, 3) uint8 -> (b, 3, px, px) float32 between -2 and 2, which is channels-last in memory already."""
+    """(b, px, px, c) uint8 -> (b, c, px, px) float32 between -2 and 2, which is channels-last in memory already."""
+    if images.ndim == 3:  # grey
+        images = images[..., None]
     return images.permute(0, 3, 1, 2).float().div_(255 * 0.25).sub_(2)
 
 
@@ -285,17 +287,42 @@ def check_weights(weights: Array | None, n: int) -> None:
 
 
 def check_images(images: Images, labels: Images) -> None:
-    """An error unless images are bytes (n, px, px, 3) with one label each."""
+    """An error unless images are bytes (n, h, w, 3), or grey (n, h, w), with one label each."""
     if len(images) != len(labels):
         raise InputError(f"`labels` has {len(labels)} rows and `images` {len(images)}; give one label per image")
-    if images.ndim != 4 or images.shape[-1] != 3 or str(images.dtype).removeprefix("torch.") != "uint8":
-        raise InputError(f"`images` must be bytes (n, px, px, 3); got {images.dtype} {tuple(images.shape)}")
+    as_bytes(images)
+
+
+def as_bytes(images: Any) -> Images:
+    """(n, h, w, c) bytes, c being 1 where images are grey."""
+    if images.ndim == 3:
+        images = images[..., None]
+    if images.ndim != 4 or images.shape[-1] not in (1, 3) or str(images.dtype).removeprefix("torch.") != "uint8":
+        raise InputError(f"`images` must be bytes (n, h, w, 3) or (n, h, w); got {images.dtype} {tuple(images.shape)}")
+    return images  # type: ignore[no-any-return]  # an array or a tensor, as it was
 
 
 def check_labels(model: nn.Module, two: torch.Tensor, targets: torch.Tensor) -> None:
     """An error unless every label has a logit: such a label would train nonsense, or end a GPU's process."""
-    with evaluating(model):
-        check_classes(model(normalise_bytes(two)).shape[1], targets)
+    pixels = normalise_bytes(two)
+    with evaluating(model), naming_images(pixels):
+        logits = model(pixels)
+    check_classes(logits.shape[1], targets)
+
+
+@contextmanager
+def naming_images(pixels: torch.Tensor) -> Iterator[None]:
+    """Around the first use of a model: one sentence where it does not take images (b, c, h, w) of this size."""
+    try:
+        yield
+    except RuntimeError as error:
+        if is_out_of_memory(error):  # which is not about the images
+            raise
+        shape = " x ".join(map(str, pixels.shape[1:]))
+        raise InputError(
+            f"the model does not take images of {shape} (channels, height, width): {str(error).splitlines()[0]}; "
+            "give a network for them, `network(..., channels=1)` for grey ones"
+        ) from error
 
 
 def check_classes(logits: int, targets: torch.Tensor) -> None:

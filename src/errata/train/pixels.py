@@ -11,7 +11,7 @@ from torch import nn
 
 from ..core import InputError
 from ..tensors import Prepare, to_pixels, unwrap
-from .loop import Images, as_tensor, normalise_pixels, resident
+from .loop import Images, as_bytes, as_tensor, normalise_pixels, resident
 from .resnet import ResNet18
 from .small import SmallCNN
 
@@ -36,7 +36,7 @@ def open_rows(images: Images | Loader, labels: Images | None, batch: int) -> Arr
     """Rows of arrays, or of a loader where there are no labels."""
     if labels is None:
         return LoaderRows(images)
-    return ArrayRows(_as_bytes(images), labels, batch)
+    return ArrayRows(as_bytes(images), labels, batch)
 
 
 class ArrayRows:
@@ -134,12 +134,3 @@ def _checked(images: torch.Tensor, labels: torch.Tensor, where: torch.device) ->
             "leave normalisation out of the loader and give it as `prepare`"
         )
     return images.float().to(where), labels.to(where).long()
-
-
-def _as_bytes(images: Any) -> Images:
-    """(n, h, w, c) bytes, c being 1 where images are grey."""
-    if images.ndim == 3:
-        images = images[..., None]
-    if images.ndim != 4 or images.shape[-1] not in (1, 3) or str(images.dtype).removeprefix("torch.") != "uint8":
-        raise InputError(f"`images` must be bytes (n, h, w, 3) or (n, h, w); got {images.dtype} {tuple(images.shape)}")
-    return images  # type: ignore[no-any-return]  # an array or a tensor, as it was
