@@ -7,8 +7,10 @@ Rows with a square, in the order of the Hessian's eigenvalues, the largest first
 "Between": the share of a column's variance that lies between groups, all rows; "by chance": the same with groups drawn
 anew. "Among errors": between the blindspots alone, rows that are wrong, worlds with two blindspots or more. Then DR and
 FDR of ten clusters of the leading four columns a class, raw sets: k-means, normalised centroids, and normalised
-centroids whose clusters keep only rows with an embedding of more than a share of the mean length among errors. Last,
-DBSCAN by its radius, as a share of that mean length (none: what the option's default finds), and its sets a world.
+centroids whose clusters keep only rows with an embedding of more than a share of the mean length among errors; and of
+the three most important clusters the mean share of one blindspot, and of rows that are right. Last, DBSCAN by its
+radius, as a share of that mean length (none: what the option's default finds), its sets a world and the share of wrong
+rows that are in none. n: worlds; where it is smaller, the others have no such figure.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from errata import Evaluation
 from errata.bench import metrics
 from errata.bench.spotcheck import read_world, sort_by_importance
 from errata.slicers import make
-from spotlight_lights import interval
+from trained import over_finite_runs
 
 Array = np.ndarray
 RANKS = ((1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 32), (33, 64), (65, 100))
@@ -64,18 +66,18 @@ def print_columns(worlds: Sequence[tuple[Evaluation, Array]]) -> None:
         cells = []
         for column in range(5):
             each = [world[column][first - 1 : last] for world in facts if len(world[column]) >= first]
-            cells.append(interval([float(values.mean()) for values in each]))
+            cells.append(over_finite_runs([float(values.mean()) for values in each]))
         print(f"| {first} to {last} | {' | '.join(cells)} |", flush=True)
     print("columns a world: " + ", ".join(str(len(world[0])) for world in facts))
 
 
 def print_centroids(worlds: Sequence[tuple[Evaluation, Array]]) -> None:
-    print("\n| clusters | rows longer than | DR | FDR | largest share of one blindspot | rows that are right |")
+    print("\n| clusters | rows longer than | DR | FDR | share of one blindspot, of three | right, of three |")
     print("|---" * 6 + "|")
     for clusterer, axes in (("kmeans", 4), ("normalised", 4), ("kmeans", None), ("normalised", None)):
         for least in SHARES:
             found = [centroid_line(*world, clusterer, axes, least) for world in worlds]
-            cells = [interval([line[i] for line in found]) for i in range(4)]
+            cells = [over_finite_runs([line[i] for line in found]) for i in range(4)]
             columns = "four a class" if axes else "all"
             print(f"| {clusterer}, columns: {columns} | {least} | {' | '.join(cells)} |", flush=True)
 
@@ -83,7 +85,8 @@ def print_centroids(worlds: Sequence[tuple[Evaluation, Array]]) -> None:
 def centroid_line(
     rows: Evaluation, blindspots: Array, clusterer: str, axes: int | None, least: float
 ) -> tuple[float, float, float, float]:
-    """DR, FDR, and of the cluster that holds most errors the share of one blindspot and of right rows."""
+    """DR, FDR, and the means over the three most important clusters of the largest share of one blindspot and of the
+    share of right rows."""
     slicer = make("infembed", options={"clusterer": clusterer, "axes": axes}).fit(rows)
     h = slicer.membership(rows) > 0.5
     E = np.asarray(rows.representations["influence"], dtype=np.float64)
@@ -92,21 +95,23 @@ def centroid_line(
     h &= (lengths > least * lengths[wrong].mean())[:, None]
     h = sort_by_importance(h, rows)
     rates = metrics.discovery(h, blindspots)
-    purest = [metrics.precision_matrix(h, blindspots)[:3].max(axis=1).mean() if blindspots.shape[1] else np.nan]
+    of_one = np.nan
+    if blindspots.shape[1]:
+        of_one = float(metrics.precision_matrix(h, blindspots)[:3].max(axis=1).mean())
     right = [float((~wrong[inside]).mean()) for inside in h.T[:3] if inside.any()]
     return (
         np.nan if rates.dr is None else rates.dr,
         np.nan if rates.fdr is None else rates.fdr,
-        float(purest[0]),
+        of_one,
         float(np.mean(right)) if right else np.nan,
     )
 
 
 def print_dbscan(worlds: Sequence[tuple[Evaluation, Array]]) -> None:
-    print("\n| DBSCAN: radius | least neighbours | DR | FDR | sets | rows in none |\n" + "|---" * 6 + "|")
+    print("\n| DBSCAN: radius | least neighbours | DR | FDR | sets | wrong rows in none |\n" + "|---" * 6 + "|")
     for radius, neighbours in ((None, 5), *((share, 5) for share in RADII), (None, 20), (0.1, 20)):
         found = [dbscan_line(*world, radius, neighbours) for world in worlds]
-        cells = [interval([line[i] for line in found]) for i in range(4)]
+        cells = [over_finite_runs([line[i] for line in found]) for i in range(4)]
         print(f"| {radius} | {neighbours} | {' | '.join(cells)} |", flush=True)
 
 

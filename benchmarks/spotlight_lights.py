@@ -6,10 +6,11 @@
 Rows with a square, their layer with columns of unit size on average, as the bench reads them. Each line is
 `spotlight:as_published` (C = 1, 2% of the rows, losses in nats, all columns, Adam from the origin) but for what it
 names, with so many lights. "In one": worlds whose first light lies to 80% in one blindspot. "On size": lights whose
-weights sum to .5 to 2 times S. "Dark": less than .11 S. "Loss": the mean loss of the first light, as a share of that of
-the exact solver at the same size and columns. "Away": the distance of its centre from the data's mean, in root mean
-square distances of rows. DR and FDR are of the raw sets, as the bench's. Blindspots: those that a light lies in, to
-80%; of these those that such lights cover to 80%, so that they count as found; and the mean share that they cover.
+weights sum to .5 to 2 times S. "Dark": less than .11 S. "Loss": the mean loss of the first light, as a share of that
+of the exact solver at the same size, columns and losses. "Away": the distance of its centre from the data's mean, in
+root mean square distances of rows. DR and FDR are of the raw sets, as the bench's. Blindspots: those that a light lies
+in, to 80%; of these those that such lights cover to 80%, so that they count as found; and the mean share that they
+cover. n: worlds; where it is smaller, the others have no such figure.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import t as student
 
 from errata import Evaluation
 from errata.bench import metrics
 from errata.bench.spotcheck import read_world, sort_by_importance
 from errata.slicers import make
+from trained import over_finite_runs
 
 Array = np.ndarray
 PUBLISHED: dict[str, Any] = {"solver": "adam", "dimming": "by_peak", "loss": "given", "drop_below": 0.0}
@@ -87,10 +88,7 @@ def world_line(rows: Evaluation, blindspots: Array, change: dict[str, Any], coun
         warnings.simplefilter("ignore")
         slicer = make("spotlight:as_published", options=options).fit(changed)
         weights = slicer.membership(changed)
-        size = options.get("size", 0.02)
-        best = make(
-            "spotlight:as_published", options={"size": size, "slices": 1, "advanced": {**PUBLISHED, **EXACT}}
-        ).fit(rows)
+        best = make("spotlight:as_published", options=exact_beside(options)).fit(rows)
     sets = sort_by_importance(weights >= slicer.thresholds_, changed)
     rates = metrics.discovery(sets, blindspots)
     recalls = covered(sets, blindspots)
@@ -117,6 +115,14 @@ def world_line(rows: Evaluation, blindspots: Array, change: dict[str, Any], coun
     }
 
 
+def exact_beside(options: dict[str, Any]) -> dict[str, Any]:
+    """Of the exact solver's first light at the size, columns and losses of a line: what that line's loss is a share
+    of."""
+    loss = options["advanced"]["loss"]
+    exact = {key: options[key] for key in ("size", "axes") if key in options}
+    return {"size": 0.02, **exact, "slices": 1, "advanced": {**PUBLISHED, **EXACT, "loss": loss}}
+
+
 def covered(sets: Array, blindspots: Array) -> Array:
     """Of every blindspot that a set lies in to 80%, the share that such sets cover together."""
     precise = metrics.precision_matrix(sets, blindspots) >= 0.8
@@ -133,14 +139,6 @@ def lying(facts: dict[str, list[float]]) -> str:
     entered = sum(facts["entered"])
     share = sum(facts["covered"]) / entered if entered else 0.0
     return f"{entered:.0f} of {sum(facts['blindspots']):.0f}, {sum(facts['found']):.0f}, {share:.2f}"
-
-
-def interval(values: list[float]) -> str:
-    kept = np.array([value for value in values if np.isfinite(value)])
-    if len(kept) < 2:
-        return "–"
-    half = student.ppf(0.975, len(kept) - 1) * kept.std(ddof=1) / len(kept) ** 0.5
-    return f"{kept.mean():.2f} ({kept.mean() - half:.2f} to {kept.mean() + half:.2f})"
 
 
 def main() -> None:
@@ -169,10 +167,11 @@ def main() -> None:
         found = [world_line(rows, blindspots, VARIANTS[name], asked.lights) for rows, blindspots in worlds]
         facts = {key: [line[key] for line in found] for key in found[0]}
         counts = [f"{sum(facts[key]):.0f} of {sum(facts['lights']):.0f}" for key in ("on size", "dark")]
-        cells = [interval(facts["dr"]), interval(facts["fdr"]), lying(facts), f"{sum(facts['in one'])}", *counts]
+        cells = [over_finite_runs(facts[key]) for key in ("dr", "fdr")]
+        cells += [lying(facts), f"{sum(facts['in one'])}", *counts]
         base = base or facts["dr"]
         more = [dr - first_dr for dr, first_dr in zip(facts["dr"], base, strict=True)]
-        cells += [interval(facts["loss"]), interval(facts["away"]), interval(more)]
+        cells += [over_finite_runs(values) for values in (facts["loss"], facts["away"], more)]
         cells.append(f"{time.perf_counter() - began:.0f}")
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 

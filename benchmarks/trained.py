@@ -90,3 +90,11 @@ def over_runs(values: Sequence[float], digits: int = 3) -> str:
     n = len(values)
     half = float(student.ppf(0.975, n - 1) * np.std(values, ddof=1) / np.sqrt(n))
     return f"{mean:.{digits}f} ({mean - half:.{digits}f} to {mean + half:.{digits}f}, n = {n})"
+
+
+def over_finite_runs(values: Sequence[float], digits: int = 2) -> str:
+    """As `over_runs`, of the runs that have a value: n is their number. A dash where fewer than two have one."""
+    finite = [value for value in values if np.isfinite(value)]
+    if len(finite) < 2:
+        return "–"
+    return over_runs(finite, digits)
