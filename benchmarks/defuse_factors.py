@@ -5,7 +5,7 @@
 The weight of KL in the VAE (0 is what the public code amounts to, whose KL has no gradient), the noise (as published it
 moves every code by one half in every dimension), the weight that a component needs and the spread of its samples are
 crossed, for a classifier of one epoch, a converged one and one trained as in the paper, over the seeds of classifier
-and search. Each cell counts misclassified regions by the oracle of benchmarks/defuse.py. Of identified mistakes
+and search. Each cell counts misclassified regions by the oracle of defuse_pictures.py. Of identified mistakes
 themselves the oracle says what they show: still the class of their source, so that the classifier is wrong; the class
 that the classifier says, so that the generator has moved from one class to another; or neither. --raw: the classifier
 gets decoded pixels as they are, though it was trained on normalised ones, which is what the public code does. Results
@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from defuse import Oracle, OracleSize, Study, mnist, published_mnist, stored
+from defuse_pictures import Oracle, OracleSize, Study, mnist, published_mnist, stored
 from errata.core.gaps import wilson
 from errata.defuse.distil import distil
 from errata.defuse.identify import Classifier, Noise, identify, predict_classes

@@ -20,7 +20,7 @@ from playwright.sync_api import expect, sync_playwright
 from safetensors.torch import load_file
 
 import _support  # noqa: F401 - `support` is found from here on
-from defuse import mnist, mnist_network
+from defuse_pictures import mnist, mnist_network
 from errata.defuse import DefuseSettings, defuse
 from errata.defuse.labels import NONE
 from errata.defuse.stages import RunFolder
