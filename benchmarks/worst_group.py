@@ -494,6 +494,8 @@ def steady(paths: Sequence[Path]) -> None:
     runs = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
     options: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for each in runs:
+        if len(each["epochs"]) < 2:
+            raise SystemExit("`steady` tells of the second epoch, and a run has one: `run` it with --epochs 2 or more")
         options.setdefault((each["setting"], each["method"], json.dumps(each["options"])), []).append(each)
     print(
         "| setting | method | options | seeds | test rows, last epoch | worst group | best epoch | change | minority "
@@ -506,9 +508,9 @@ def steady(paths: Sequence[Path]) -> None:
         changes = [np.abs(np.diff([epoch["v"][0] for epoch in each["epochs"]])).mean() for each in own]
         minority = [np.mean([epoch["minority"] for epoch in each["epochs"][1:]]) for each in own]
         first = [each["epochs"][1]["minority"] for each in own]
-        wrong = [each["epochs"][1]["minority of wrong"] for each in own]
+        wrong = [each["epochs"][1].get("minority of wrong", np.nan) for each in own]  # older files have none
         worst = [min(each["epochs"][0]["t"][1:]) for each in own]
-        label = [each["epochs"][1].get("of one label", np.nan) for each in own]  # older files have none
+        label = [each["epochs"][1].get("of one label", np.nan) for each in own]  # nor this
         columns = (
             [row[0] for row in last],
             [min(row[1:]) for row in last],
