@@ -151,6 +151,8 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=MOST, help="the largest n")
     parser.add_argument("--image", type=Path, default=IMAGE)
     given = parser.parse_args()
+    if given.options and not given.one:
+        parser.error("--options are those of one method; name it with --one")
     if given.one:
         print(json.dumps(measure(given.one, given.seconds, given.most, given.options)))
         return 0
