@@ -56,7 +56,7 @@ def selected(world: World) -> dict[str, Any]:
     }
     near = {f"nearest {k}": nearest_rows(world, order, k) for k in NEAR}
     chance = np.random.default_rng([world.seed, 7, *world.cut])  # worlds of a seed share the pool: not the draw
-    told = {"nothing": measured(world, world.first.probs[np.isin(world.asked, world.roles["test"])], near)}
+    results = {"nothing": measured(world, world.first.probs[np.isin(world.asked, world.roles["test"])], near)}
     ranks["random"] = chance.random(len(pool))
     sets = {}
     for name, values in ranks.items():
@@ -70,9 +70,8 @@ def selected(world: World) -> dict[str, Any]:
         sets |= {f"{name}, {part}": np.concatenate(pairs[part]) for part in PARTS[name]}
     for name, rows in sets.items():
         facts = {"picked": float(cut[rows].mean()), "wrong": float(pool.errors[rows].mean())}
-        facts["of the cut wrong"] = mean_or_none(pool.errors[rows[cut[rows]]])
-        told[name] = {**facts, **measured(world, again(world, pool.ids[rows]), near)}
-    return told
+        results[name] = {**facts, **measured(world, again(world, pool.ids[rows]), near)}
+    return results
 
 
 def positions(ids: Array, chosen: Array) -> Array:
@@ -103,9 +102,9 @@ def again(world: World, added: Sequence[int] = (), weights: Array | None = None)
     """(n, k) what a network trained anew says of test rows."""
     rows = np.concatenate([world.roles["train"], np.asarray(added, int)])
     pixels = world.pictures.pixels
-    asked = pixels[world.roles["test"]]
+    tested = pixels[world.roles["test"]]
     learnt = pixels[rows], world.labels[rows]
-    return seen_by(world.pictures.folder, RECIPE, learnt, asked, seed=world.seed, weights=weights).probs
+    return seen_by(world.pictures.folder, RECIPE, learnt, tested, seed=world.seed, weights=weights).probs
 
 
 def measured(world: World, probs: Array, near: dict[str, Array] | None = None) -> dict[str, float]:
@@ -129,9 +128,9 @@ def weighted(world: World) -> dict[str, Any]:
     train = world.evaluation("train", "backbone")
     flagged = (machine.membership(train) >= machine.thresholds_).any(axis=1)
     cut = np.isin(world.fine[world.roles["train"]], world.cut)
-    told: dict[str, Any] = {"count": int(flagged.sum()), "rows": len(flagged), "cut": float(cut.mean())}
-    told["of flagged"] = mean_or_none(cut[flagged])
-    told["nothing"] = measured(world, world.first.probs[np.isin(world.asked, world.roles["test"])])
+    facts: dict[str, Any] = {"count": int(flagged.sum()), "rows": len(flagged), "cut": float(cut.mean())}
+    facts["of flagged"] = mean_or_none(cut[flagged])
+    facts["nothing"] = measured(world, world.first.probs[np.isin(world.asked, world.roles["test"])])
     chance = np.random.default_rng([world.seed, 11, *world.cut])
     sets = {"flagged": flagged}
     sets["as flagged, random"] = mixed(cut, int((cut & flagged).sum()), int((~cut & flagged).sum()), chance)
@@ -140,8 +139,8 @@ def weighted(world: World) -> dict[str, Any]:
         if others <= (~cut).sum():
             sets[f"{share:g}"] = mixed(cut, int(cut.sum()), others, chance)
     for name, rows in sets.items():
-        told[name] = measured(world, again(world, weights=np.where(rows, FACTOR, 1.0)))
-    return told
+        facts[name] = measured(world, again(world, weights=np.where(rows, FACTOR, 1.0)))
+    return facts
 
 
 def mixed(cut: Array, ours: int, others: int, chance: np.random.Generator) -> Array:
@@ -227,12 +226,13 @@ def report_weights(rows: Sequence[dict[str, Any]], study: str) -> None:
     if len(rows) < 2:
         return
     flagged = np.mean([row["count"] / row["rows"] for row in rows])
-    of = np.mean([row["of flagged"] for row in rows])
+    shares = [row["of flagged"] for row in rows if row["of flagged"] is not None]
+    of_flagged = np.mean(shares) if shares else np.nan
     cut = np.mean([row["cut"] for row in rows])
-    print(
-        f"\n{study}: {len(rows)} networks; {flagged:.3f} of training rows are flagged, {of:.3f} of them of the cut",
-        end="",
-    )
+    print(f"\n{study}: {len(rows)} networks; {flagged:.3f} of training rows are flagged, ", end="")
+    print(f"{of_flagged:.3f} of them of the cut", end="")
+    if len(shares) < len(rows):
+        print(f" (n = {len(shares)} that flag any)", end="")
     print(f", of all {cut:.3f}\n| {FACTOR:g} times | networks | minority | all |\n|---|---|---|---|")
     for name in ("flagged", "as flagged, random", *(f"{share:g}" for share in SHARES)):
         these = [row for row in rows if name in row]

@@ -66,6 +66,25 @@ def test_the_best_epoch_is_chosen_on_validation_rows(study, tmp_path, capsys):
     assert cells[8:] == ["0.050", "0.050", "0.400", "0.900", "0.600"]
 
 
+def one_run(tmp_path, epochs):
+    path = tmp_path / "runs.jsonl"
+    path.write_text(json.dumps({"setting": "digits", "method": "plain", "options": {}, "epochs": epochs}) + "\n")
+    return path
+
+
+def test_what_an_older_file_has_not_is_no_number(study, tmp_path, capsys):
+    epoch = {"v": [0.5, 0.5], "t": [0.9, 0.9], "minority": 0.05}
+    study("worst_group").steady([one_run(tmp_path, [epoch, epoch])])
+    cells = capsys.readouterr().out.splitlines()[-1].strip("| ").split(" | ")
+    assert cells[8:] == ["0.050", "0.050", "nan", "0.900", "nan"]
+
+
+def test_a_run_of_one_epoch_has_no_second(study, tmp_path):
+    epoch = {"v": [0.5, 0.5], "t": [0.9, 0.9], "minority": 0.05}
+    with pytest.raises(SystemExit, match="--epochs 2 or more"):
+        study("worst_group").steady([one_run(tmp_path, [epoch])])
+
+
 @pytest.mark.parametrize(
     ("labels", "shares", "holds"),
     [
@@ -113,6 +132,22 @@ def test_rows_that_count_more_hold_the_share_that_was_asked_for(study):
     rows = study("directions_parts").mixed(cut, 10, 15, np.random.default_rng(0))
     assert (rows & cut).sum() == 10
     assert (rows & ~cut).sum() == 15
+
+
+@pytest.mark.parametrize(
+    ("shares", "line"),
+    [((0.5, 0.3), "0.400 of them of the cut, of"), ((0.5, None), "0.500 of them of the cut (n = 1 that")],
+)
+def test_networks_that_flag_nothing_have_no_share_of_what_they_flag(study, capsys, shares, line):
+    parts = study("directions_parts")
+    accuracies = [{"minority": 0.5, "all": 0.6 + share} for share in (0.0, 0.1)]
+    names = ("nothing", "flagged", "as flagged, random", "1")
+    rows = [
+        {"count": 2, "rows": 10, "cut": 0.2, "of flagged": share, **dict.fromkeys(names, accuracy)}
+        for share, accuracy in zip(shares, accuracies, strict=True)
+    ]
+    parts.report_weights(rows, "two")
+    assert line in capsys.readouterr().out
 
 
 PAGE = BENCHMARKS.parent / "docs" / "studies" / "barlow.md"
