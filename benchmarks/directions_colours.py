@@ -23,7 +23,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 import bridge as bridging
-from bridge import CLASSES, said, table
+from bridge import CLASSES, table
 from directions_many import STUDIES, World, cuts, pictures
 from directions_near import Coarse, fields_of
 from directions_whole import Pictures, evaluation
@@ -58,13 +58,13 @@ def thirds(values: Array, labels: Array) -> Array:
 
 
 def captioned(pixels: Array, names: Array, coloured: Sequence[str]) -> list[list[str]]:
-    """Of each picture its captions: those with a colour that is told, if its name is among those that get colours."""
-    told: list[list[str]] = [[f"a photo of a {name}"] for name in names]
+    """Of each picture its captions: those with a colour that shows, if its name is among those that get colours."""
+    texts: list[list[str]] = [[f"a photo of a {name}"] for name in names]
     for pair, values in zip(PAIRS, tones(pixels), strict=True):
         for row, side in enumerate(thirds(values, names)):
             if side and names[row] in coloured:
-                told[row].append(NEAR.format(pair[int(side < 0)], names[row]))
-    return told
+                texts[row].append(NEAR.format(pair[int(side < 0)], names[row]))
+    return texts
 
 
 def of_captions(features: Array, captions: Sequence[Sequence[str]]) -> Bridge:
@@ -147,9 +147,9 @@ def captions(asked: argparse.Namespace) -> None:
     known = pictures(str(asked.cache))
     rows = np.flatnonzero(~known.test & np.isin(known.name, CLASSES))
     features = known.features[rows]
-    told = captioned(known.pixels[rows], known.name[rows], CLASSES)
-    plain = [each[:1] for each in told]
-    bridges = {"names and colours": of_captions(features, told), "names": of_captions(features, plain)}
+    coloured = captioned(known.pixels[rows], known.name[rows], CLASSES)
+    plain = [each[:1] for each in coloured]
+    bridges = {"names and colours": of_captions(features, coloured), "names": of_captions(features, plain)}
     for name, machine in bridges.items():
         placed = machine.recentred(whole.features)
         runs = [of_network(whole, placed, seed, asked) for seed in asked.seeds]
@@ -178,9 +178,9 @@ def of_network(whole: Pictures, machine: Bridge, seed: int, asked: argparse.Name
         held = own & ~searched
         facts.append(
             {
-                "said": scores[0::2] - scores[1::2],
+                "caption": scores[0::2] - scores[1::2],
                 "direction": by_side(decisions[:, j], held, sides),
-                "so": by_side(~rows.errors, held, sides),
+                "accuracy": by_side(~rows.errors, held, sides),
                 "nearest": nearest(placed[held] @ texts.T, ~rows.errors[held], scores),
                 "class": np.array([rule["scope"]["label"]]),
             }
@@ -200,17 +200,18 @@ def nearest(cosines: Array, right: Array, scores: Array) -> Array:
 
 
 def report(runs: Sequence[Sequence[Mapping[str, Array]]]) -> None:
-    """Spearman over classes and pairs, of each network; signs over all of them."""
-    for first, second in (("said", "so"), ("said", "direction"), ("direction", "so")):
+    """Spearman and signs over classes and pairs, of each network, whose classes share a bridge and images; the networks
+    share both too, which no interval here knows of."""
+    for first, second in (("caption", "accuracy"), ("caption", "direction"), ("direction", "accuracy")):
         pairs = [(np.concatenate([f[first] for f in run]), np.concatenate([f[second] for f in run])) for run in runs]
         print(f"{first} and {second}: Spearman {over_runs([spearmanr(*both).statistic for both in pairs])}", end="")
         same = [float((np.sign(a) == np.sign(b)).mean()) for a, b in pairs]
         print(f"; the same sign {over_runs(same)}, {sum(len(a) for a, _ in pairs)} pairs")
     for pair, words in enumerate(PAIRS):
-        so = [[f["so"][pair] for f in run] for run in runs]
-        agree = [np.sign(f["so"][pair]) == np.sign(f["said"][pair]) for run in runs for f in run]
-        differs = f"{', '.join(words)}: accuracy differs by {np.mean(np.abs(so)):.3f}"
-        print(f"{differs}; the same sign {said(sum(agree), len(agree))}")
+        accuracies = [[f["accuracy"][pair] for f in run] for run in runs]
+        same = [np.mean([np.sign(f["accuracy"][pair]) == np.sign(f["caption"][pair]) for f in run]) for run in runs]
+        differs = f"{', '.join(words)}: accuracy differs by {np.mean(np.abs(accuracies)):.3f}"
+        print(f"{differs}; the same sign {over_runs(same)}")
     near_ = np.array([np.mean([f["nearest"] for f in run], axis=0) for run in runs])
     for i, k in enumerate(TOP):
         cells = [over_runs(near_[:, 0, i]), over_runs(near_[:, 1, i]), over_runs(near_[:, 1, i] - near_[:, 0, i])]

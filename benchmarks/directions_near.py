@@ -11,7 +11,8 @@ forest of the pixels and a network of another architecture: do they have the sam
 err near the first's? And of the first: how accurate are rows near the hardest caption, by `named`, which knows the
 subclasses' names, and by a bridge from 5,000 images of ImageNet with their class names; are rows near the name of their
 own subclass right more often because they are typical of it (near the mean of the subclass's validation rows)? And
-strength beside the cut subclass's accuracy and its share of the errors, real and predicted.
+strength beside the cut subclass's accuracy and its share of the errors, real and predicted. `report` takes a world as
+one: its classes share a network and rows. Worlds of one seed share rows too, which no interval here knows of.
 `unbalanced`: the faces of that script; directions from validation rows of which the minority has a fifth.
 `imagenet`: EfficientNet-lite0 on 5,000 validation images, in nine super-classes; directions, captions and counts in the
 network's own last layer, for there is no second network here that can tell them. Each seed halves the images anew.
@@ -36,7 +37,7 @@ from scipy.stats import spearmanr
 
 import bridge as bridging
 import errata
-from bridge import said, table
+from bridge import table
 from directions_many import RECIPE, STUDIES, World, caption, captioned, cuts, pictures, placed_captions, strengths
 from directions_parts import TURNS
 from errata import Captions, Evaluation, Slice, Source, fix
@@ -46,7 +47,7 @@ from errata.explain.view import SliceView
 from errata.inputs import Bridge
 from errata.slicers.directions.slicer import Directions
 from spotlight_clusters import superclass_names
-from trained import NARROW, Seen, over_runs, seen_by
+from trained import NARROW, Seen, over_finite_runs, over_runs, seen_by
 
 Array = np.ndarray
 K = 50
@@ -80,12 +81,12 @@ class Other(World):
         return seen_by(self.pictures.folder, recipe, pairs, pixels[self.asked], seed=self.seed + 1000)
 
 
-def forest(pixels: Array, labels: Array, asked: Array, seed: int) -> Seen:
+def forest(pixels: Array, labels: Array, tested: Array, seed: int) -> Seen:
     from sklearn.ensemble import RandomForestClassifier
 
     model = RandomForestClassifier(100, random_state=seed)
     model.fit(pixels.reshape(len(pixels), -1), labels)
-    return Seen(model.predict_proba(asked.reshape(len(asked), -1)), np.empty((len(asked), 0)))
+    return Seen(model.predict_proba(tested.reshape(len(tested), -1)), np.empty((len(tested), 0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,16 +222,16 @@ def near(world: World, orders: dict[int, list[str]]) -> list[dict[str, Any]]:
         if len(texts) < 2:
             continue
         own = np.flatnonzero(test.labels == number)
-        told: dict[str, Any] = {"class": number, "all": float(right[own].mean())}
+        fact: dict[str, Any] = {"class": number, "all": float(right[own].mean())}
         for side, text in (("hard", texts[0]), ("easy", texts[-1])):
             order_ = own[np.argsort(-(placed[own] @ placed_text(world, text)), kind="stable")]
             subclass = fine == world.study.names.index(subclass_of(world, text))
-            told[side] = [float(right[order_[:k]].mean()) for k in TOP]
-            told[f"{side}, of the subclass"] = float(subclass[order_[: TOP[0]]].mean())
-            told[f"{side}, all of the subclass"] = float(right[subclass].mean())
+            fact[side] = [float(right[order_[:k]].mean()) for k in TOP]
+            fact[f"{side}, of the subclass"] = float(subclass[order_[: TOP[0]]].mean())
+            fact[f"{side}, all of the subclass"] = float(right[subclass].mean())
         rows = [within(world, c, right, fine, placed, typical) for c in np.unique(fine[own])]
-        told["within"] = np.mean(rows, axis=0).tolist()
-        facts.append(told)
+        fact["within"] = np.mean(rows, axis=0).tolist()
+        facts.append(fact)
     return facts
 
 
@@ -308,20 +309,31 @@ def agreements(worlds: Sequence[dict[str, Any]]) -> None:
         same = np.mean([world["agree"][name] for world in worlds])
         print(f"\n{name}: right or wrong on the same test rows for {same:.3f}")
         for kind, keep in (("all", (True, False)), ("the cut subclass errs most", (True,)), ("another", (False,))):
-            pairs = []
-            chance = []
-            for i, world in enumerate(worlds):
-                for number, orders in enumerate(world["orders"]):
-                    if len(orders["itself"]) < 3 or not orders[name] or world["classes"][number]["worst"] not in keep:
-                        continue
-                    mine = orders["itself"]
-                    pairs.append((mine[0] == orders[name][0], mine[0] in orders[name][:2]))
-                    others = [w["orders"][number][name] for j, w in enumerate(worlds) if j != i]
-                    chance.append(np.mean([mine[0] == order[0] for order in others if order]))
-            if pairs:
-                first, second = np.sum(pairs, axis=0)
-                print(f"{kind}: the same hardest {said(first, len(pairs))}, by chance {np.mean(chance):.3f}", end="")
-                print(f"; the first's hardest among the other's two {said(second, len(pairs))}")
+            by_number = [list(same_captions(worlds, i, name, keep)) for i in range(len(worlds))]
+            pairs = [pair for found in by_number for pair in found]
+            if not pairs:
+                continue
+            same_, second, chance = (
+                over_finite_runs([float(np.mean([pair[j] for pair in found])) for found in by_number if found], 3)
+                for j in range(3)
+            )
+            print(f"{kind}, {len(pairs)} classes, means of worlds: the same hardest {same_}, by chance ", end="")
+            print(f"{chance}; the first's hardest among the other's two {second}")
+
+
+def same_captions(
+    worlds: Sequence[dict[str, Any]], i: int, name: str, keep: Sequence[bool]
+) -> Iterator[tuple[bool, bool, float]]:
+    """Of the classes of one world: does the other network have the same hardest caption, is it among that network's two
+    hardest, and how often is it the other network's in another world."""
+    world = worlds[i]
+    for number, orders in enumerate(world["orders"]):
+        if len(orders["itself"]) < 3 or not orders[name] or world["classes"][number]["worst"] not in keep:
+            continue
+        hardest = orders["itself"][0]
+        others = [w["orders"][number][name] for j, w in enumerate(worlds) if j != i]
+        chance = float(np.mean([hardest == order[0] for order in others if order]))
+        yield hardest == orders[name][0], hardest in orders[name][:2], chance
 
 
 def nearest(worlds: Sequence[dict[str, Any]]) -> None:
@@ -331,7 +343,7 @@ def nearest(worlds: Sequence[dict[str, Any]]) -> None:
         keys: dict[str, Any] = {"all rows": ("all",)}
         for side in ("hard", "easy"):
             keys |= {f"nearest {k} to the {side}": (side, i) for i, k in enumerate(TOP)}
-            keys |= {name: (name,) for name in (f"{side}, of the subclass", f"{side}, all of the subclass")}
+            keys |= {label: (label,) for label in (f"{side}, of the subclass", f"{side}, all of the subclass")}
         labels = ("Spearman of near and typical", "nearer half more", "of rows as typical", "typical half more")
         keys |= {label: ("within", i) for i, label in enumerate(labels)}
         for label, key in keys.items():
@@ -357,20 +369,49 @@ def by_world(worlds: Sequence[dict[str, Any]], name: str, key: Sequence[Any]) ->
 
 
 def strength(worlds: Sequence[dict[str, Any]]) -> None:
-    """Raw, and less the mean of each class over the worlds: what is left when classes may differ."""
+    """Spearman over worlds and classes: raw, and less the mean of each class over the worlds, which is what is left
+    when classes may differ. Intervals leave one world out at a time, since its classes share a network and rows; the
+    means of classes are taken anew each time."""
     for space in ("named", "backbone"):
         for fact in ("accuracy", "of_errors", "of_flagged", "error"):
-            facts = [(c, f) for world in worlds for c, f in enumerate(world["classes"])]
-            rows = [(c, f["strength"][space], f[fact][space] if fact == "of_flagged" else f[fact]) for c, f in facts]
-            rows = [row for row in rows if None not in row]
-            number, strong, other = np.transpose(rows)
-            raw = spearmanr(strong, other)
-            for values in (strong, other):
-                for c in np.unique(number):
-                    values[number == c] -= values[number == c].mean()
-            apart = spearmanr(strong, other)
-            print(f"{space}, strength and {fact}: Spearman {raw.statistic:.2f} (p = {raw.pvalue:.2g}), ", end="")
-            print(f"within classes {apart.statistic:.2f} (p = {apart.pvalue:.2g}), n = {len(rows)}")
+            rows = [found for found in (strengths_beside(world, space, fact) for world in worlds) if found]
+            raw = spearman_of(rows)
+            within_ = spearman_of(rows, by_class=True)
+            print(f"{space}, strength and {fact}: Spearman {raw:.2f}, by leaving out {left_out(rows)}; ", end="")
+            print(f"within classes {within_:.2f}, by leaving out {left_out(rows, by_class=True)}; ", end="")
+            print(f"{sum(map(len, rows))} classes of {len(rows)} worlds")
+
+
+def strengths_beside(world: dict[str, Any], space: str, fact: str) -> list[tuple[int, float, float]]:
+    """Of each class of a world that has both: its number, the strength of its direction, and the fact."""
+    rows = []
+    for number, facts in enumerate(world["classes"]):
+        value = facts[fact]
+        if fact == "of_flagged":
+            value = value[space]
+        if value is not None and facts["strength"][space] is not None:
+            rows.append((number, facts["strength"][space], value))
+    return rows
+
+
+def spearman_of(rows: Sequence[Sequence[tuple[int, float, float]]], by_class: bool = False) -> float:
+    """rows: by world, see `strengths_beside`."""
+    number, strong, other = np.transpose([row for world in rows for row in world])
+    if by_class:
+        for values in (strong, other):
+            for c in np.unique(number):
+                values[number == c] -= values[number == c].mean()
+    return float(spearmanr(strong, other).statistic)
+
+
+def left_out(rows: Sequence[Sequence[tuple[int, float, float]]], by_class: bool = False) -> str:
+    """The jackknife over worlds: its mean and interval are those of the pseudo-values, one a world."""
+    n = len(rows)
+    if n < 2:
+        return over_finite_runs([])
+    whole = spearman_of(rows, by_class)
+    others = [spearman_of([*rows[:i], *rows[i + 1 :]], by_class) for i in range(n)]
+    return over_finite_runs([n * whole - (n - 1) * other for other in others])
 
 
 # --- faces, a validation set like training --------------------------------------------------------------------
@@ -492,15 +533,16 @@ def near_names(whole: Evaluation, bridge: Bridge, seed: int) -> Iterator[tuple[i
             "easy": max(facts["easy"], key=lambda row: row["score"])["text"],
         }
         own = np.flatnonzero(~searched & (whole.labels == number))
-        told: dict[str, Any] = {}
+        accuracies: dict[str, Any] = {}
         for side, text in texts_of.items():
             near_ = whole.representations["bridge"][own] @ bridge.transform_texts(bridging.sentences([text]))[0]
             right = ~whole.errors[own[np.argsort(-near_, kind="stable")]]
-            told[side] = {k: float(right[:k].mean()) for k in SOME if 2 * k <= len(own)}
-        told["easy less hard"] = {k: told["easy"][k] - told["hard"][k] for k in told["hard"]}
-        told["hard less all"] = {k: told["hard"][k] - float(1 - whole.errors[own].mean()) for k in told["hard"]}
+            accuracies[side] = {k: float(right[:k].mean()) for k in SOME if 2 * k <= len(own)}
+        hard = accuracies["hard"]
+        accuracies["easy less hard"] = {k: accuracies["easy"][k] - hard[k] for k in hard}
+        accuracies["hard less all"] = {k: hard[k] - float(1 - whole.errors[own].mean()) for k in hard}
         print(f"seed {seed}, {whole.class_names[number]} ({len(own)}): {texts_of}")
-        yield number, told
+        yield number, accuracies
 
 
 def main() -> None:

@@ -182,6 +182,31 @@ def test_the_table_of_robust_networks_is_of_the_rows_that_its_script_takes(
     assert f"{learnt:,} images" in page
 
 
+def test_classes_of_one_world_are_no_further_worlds(study):
+    near = study("directions_near")
+    rng = np.random.default_rng(0)
+    once = [[(0, *pair)] for pair in rng.normal(size=(12, 2))]
+    assert near.left_out([world * 3 for world in once]) == near.left_out(once)
+    assert near.left_out(once).endswith("n = 12)")
+    assert near.left_out(once[:1]) == "–"
+
+
+def test_captions_of_two_networks_are_compared_world_by_world(study, capsys):
+    """One world of two classes, both the same; one of a single class, another caption."""
+    near = study("directions_near")
+    same = {"itself": ["a", "b", "c"], **{key: ["a", "b", "c"] for key in near.OTHERS}}
+    other = {"itself": ["a", "b", "c"], **{key: ["c", "b", "a"] for key in near.OTHERS}}
+    few = {"itself": ["a"], **{key: ["a"] for key in near.OTHERS}}
+    agree = dict.fromkeys(near.OTHERS, 1.0)
+    worlds = [
+        {"agree": agree, "orders": orders, "classes": [{"worst": True}] * 2} for orders in ([same, same], [other, few])
+    ]
+    near.agreements(worlds)
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("all"))
+    assert line.startswith("all, 3 classes, means of worlds: the same hardest 0.500 (")
+    assert "n = 2" in line
+
+
 def test_nearness_is_compared_among_rows_that_are_as_typical(study):
     near = study("directions_near")
     right = np.array([False, True] * 2)
