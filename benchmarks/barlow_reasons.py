@@ -170,11 +170,8 @@ def report(path: Path) -> None:
         gain = {key(row): np.nanmean([tree["gain"] for tree in row["trees"]]) for row in these}
         accuracy = {(row["audited"], row["seed"]): row["accuracy"] for row in these}
 
-        def mean(values: list[float]) -> str:
-            return over_runs(values)
-
         for kind in kinds:
-            print(f"\n{kind}: accuracy {mean([accuracy[kind, seed] for seed in seeds])}")
+            print(f"\n{kind}: accuracy {over_runs([accuracy[kind, seed] for seed in seeds])}")
             for depth in DEPTHS:
                 for whose in ("own", "other"):
                     pairs = [[gain[kind, whose, group, depth, seed] for seed in seeds] for group in GROUPS]
