@@ -107,11 +107,11 @@ def staying(case: Case, seed: int) -> Measures:
     errors = half.errors
     chance = np.array([same[held & (errors > 0) & (true == c)].mean() for c in range(true.max() + 1)])[true]
     weights = weights_of(case, seed)
-    asked = {name: weights[name][0] for name in (PUBLISHED, "light", "highest loss", "all rows")}
+    compared = {name: weights[name][0] for name in (PUBLISHED, "light", "highest loss", "all rows")}
     further = weights_of_lights(half, seed, *options_of(case, case.size, 5)[PUBLISHED])
-    asked |= {f"{PUBLISHED}, {number}": further[:, number - 1] for number in range(2, further.shape[1] + 1)}
+    compared |= {f"{PUBLISHED}, {number}": further[:, number - 1] for number in range(2, further.shape[1] + 1)}
     measures = {}
-    for name, k in asked.items():
+    for name, k in compared.items():
         wrong = np.where(held, k * errors, 0.0)
         lit = np.where(held, k, 0.0)
         measures[name] = {
@@ -151,29 +151,39 @@ def words(case: Case, seed: int) -> Measures:
     chosen: dict[str, Array] = {}
     named = lights_and_others(case, half, seed)
     for name, k in named.items():
-        chosen[name] = times(k, counts, half.searched).argsort()[::-1][:WORDS]
+        chosen[name] = times_each(k, counts, half.searched).argsort()[::-1][:WORDS]
         print(f"seed {seed}, {name}: {', '.join(vocabulary[chosen[name]])}")
     clusters = [k for name, k in named.items() if name.startswith("GEORGE")]
     for name, k in named.items():
         mine = chosen[name]
         measures[name] = {
-            "times as frequent, searched": times(k, counts[:, mine], half.searched, together=True),
-            "held out": times(k, counts[:, mine], ~half.searched, together=True),
+            "times as frequent, searched": times_together(k, counts[:, mine], half.searched),
+            "held out": times_together(k, counts[:, mine], ~half.searched),
             "in that of three GEORGE clusters with most": max(
-                times(cluster, counts[:, mine], ~half.searched, together=True) for cluster in clusters
+                times_together(cluster, counts[:, mine], ~half.searched) for cluster in clusters
             ),
         }
     return measures
 
 
-def times(k: Array, counts: Array, rows: Array, together: bool = False) -> Array | float:
-    """(m,) how many times as frequent each word is in k as in all of the rows, or their mean frequency."""
+def frequencies(k: Array, counts: Array, rows: Array) -> tuple[Array, Array]:
+    """(m,) of each word among the rows: its share of k, and its share of all of them."""
     weight = np.where(rows, k, 0.0)
     mine = np.asarray(counts.T @ (weight / max(weight.sum(), 1e-12))).ravel()
     everywhere = np.asarray(counts.T @ (rows / rows.sum())).ravel()
-    if together:
-        return float(mine.sum() / max(everywhere.sum(), 1e-12))
+    return mine, everywhere
+
+
+def times_each(k: Array, counts: Array, rows: Array) -> Array:
+    """(m,) how many times as frequent each word is in k as in all of the rows."""
+    mine, everywhere = frequencies(k, counts, rows)
     return mine / np.maximum(everywhere, 1e-12)
+
+
+def times_together(k: Array, counts: Array, rows: Array) -> float:
+    """How many times as frequent the words are in k as in all of the rows, by their mean frequency."""
+    mine, everywhere = frequencies(k, counts, rows)
+    return float(mine.sum() / max(everywhere.sum(), 1e-12))
 
 
 def topics(case: Case, seed: int) -> Measures:
@@ -232,6 +242,9 @@ def main() -> None:
         if name not in names:
             parser.error(f"{asked.study} is of {', '.join(names)}, not of {name}")
         runs = [measure(CASES[name](seed, asked.cache), seed) for seed in asked.seeds]
+        if len(runs) < 2:
+            print(f"\n{name}, {asked.study}: one model has no interval, so no table; give --seeds two or more")
+            continue
         print_table(f"{name}, {asked.study}", runs)
         print_differences(runs)
 
