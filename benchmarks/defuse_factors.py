@@ -77,21 +77,22 @@ def cells(study: Study, oracle: Oracle, vae: Vae, classifier: Classifier, seed: 
     """One VAE and one classifier: a cell for every noise, least weight and spread."""
     images = study.train[0][:SEARCHED, ..., None]
     labels = study.train[1][:SEARCHED]
-    said = predict_classes(classifier, images, device="cpu")
+    predictions = predict_classes(classifier, images, device="cpu")
     again = predict_classes(classifier, decode_codes(vae, encode_images(vae, images)), device="cpu")
     for name, noise in NOISES.items():
         found = identify(vae, classifier, images, labels, noise=noise, q=Q, cap=20, device="cpu", seed=seed)
-        told = {"noise": name, "same class": float((said == again).mean()), **found.facts, **shown(vae, oracle, found)}
+        same = float((predictions == again).mean())
+        facts = {"noise": name, "same class": same, **found.facts, **content_of(vae, oracle, found)}
         regions = distil(found, classes=10, least=min(WEIGHTS), steps=200, seed=seed, device="cpu")
         for tau in SPREADS:
             verdicts = judged(vae, oracle, classifier, regions, tau, seed)
             for least in WEIGHTS:
                 heavy = [verdict for verdict, weight in zip(verdicts, regions.weights, strict=True) if weight > least]
                 counts = {verdict: heavy.count(verdict) for verdict in ("misclassified", "no common label")}
-                yield {**told, "tau": tau, "least": least, "regions": len(heavy), **counts}
+                yield {**facts, "tau": tau, "least": least, "regions": len(heavy), **counts}
 
 
-def shown(vae: Vae, oracle: Oracle, found: Mistakes) -> dict[str, int]:
+def content_of(vae: Vae, oracle: Oracle, found: Mistakes) -> dict[str, int]:
     """What some identified mistakes show, by the oracle."""
     rows = np.random.default_rng(0).permutation(len(found))[:ASKED]
     labels = oracle(decode_codes(vae, found.codes[rows], device="cpu"))
@@ -158,12 +159,12 @@ def report(path: Path) -> None:
         total = {name: sum(row[name] for row in these) for name in (*COUNTED, "regions")}
         low, high = wilson(total["misclassified"], total["regions"]) if total["regions"] else (0.0, 1.0)
         each = ", ".join(f"{row['misclassified']} of {row['regions']}" for row in these)
-        asked = max(total["asked"], 1)
-        shares = (total["found"] / total["tried"], total["shows its source"] / asked)
-        told = [len(these), each, f"{low:.2f} to {high:.2f}", total["no common label"]]
-        told += [f"{share:.2f}" for share in (*shares, total["shows the prediction"] / asked)]
-        told.append(f"{np.mean([row['same class'] for row in these]):.3f}")
-        print("| " + " | ".join(map(str, [*group, *told])) + " |")
+        count = max(total["asked"], 1)
+        shares = (total["found"] / total["tried"], total["shows its source"] / count)
+        rest = [len(these), each, f"{low:.2f} to {high:.2f}", total["no common label"]]
+        rest += [f"{share:.2f}" for share in (*shares, total["shows the prediction"] / count)]
+        rest.append(f"{np.mean([row['same class'] for row in these]):.3f}")
+        print("| " + " | ".join(map(str, [*group, *rest])) + " |")
 
 
 COLUMNS = ("classifier", "pixels", "vae epochs", "beta", "noise", "least", "tau")

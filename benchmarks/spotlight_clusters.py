@@ -355,14 +355,15 @@ def halves(case: Case, seed: int) -> Halves:
 def weights_of(case: Case, seed: int) -> dict[str, list[Array]]:
     """By method: a weight of every row, (n,), for each of its regions."""
     half = halves(case, seed)
-    whole, searched = half.whole, half.searched
+    whole = half.whole
+    searched = half.searched
     found: dict[str, list[Array]] = {}
     for name, method, options in methods(case):
-        asked = coarsened(case, whole) if name == COARSE else whole
+        evaluation = coarsened(case, whole) if name == COARSE else whole
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                weights = make(method, seed=seed, options=options).fit(asked.rows(searched)).membership(asked)
+                weights = make(method, seed=seed, options=options).fit(evaluation.rows(searched)).membership(evaluation)
         except ValueError as error:
             print(f"{name}: {error}")
             continue
