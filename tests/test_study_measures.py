@@ -38,6 +38,30 @@ def test_the_kind_of_a_light_is_chosen_on_searched_rows_and_measured_on_others(s
     assert light.recall == 0.5
 
 
+def test_a_light_s_loss_is_a_share_of_the_exact_solver_s_on_the_same_columns_and_losses(study):
+    lights = study("spotlight_lights")
+    plain = lights.exact_beside({"slices": 5, "advanced": lights.PUBLISHED})
+    assert plain == {"size": 0.02, "slices": 1, "advanced": {**lights.PUBLISHED, **lights.EXACT}}
+    other = {"size": 0.05, "axes": 16, "slices": 5, "advanced": {**lights.PUBLISHED, "loss": "bounded"}}
+    exact = lights.exact_beside(other)
+    assert (exact["size"], exact["axes"], exact["slices"]) == (0.05, 16, 1)
+    assert exact["advanced"] == {**lights.PUBLISHED, **lights.EXACT, "loss": "bounded"}
+
+
+def test_runs_without_a_figure_are_not_counted(study):
+    trained = study("trained")
+    assert trained.over_finite_runs([0.5, 0.7, np.nan]) == trained.over_runs([0.5, 0.7], 2)
+    assert trained.over_finite_runs([0.5, np.nan]) == "–"
+
+
+def test_words_are_times_as_frequent_one_by_one_and_together(study):
+    contents = study("spotlight_contents")
+    counts = np.array([[1, 0], [1, 1], [0, 0], [0, 1]])
+    k = np.array([1.0, 1.0, 0.0, 0.0])
+    assert contents.times_each(k, counts, np.ones(4, bool)).tolist() == [2, 1]
+    assert contents.times_together(k, counts, np.ones(4, bool)) == 1.5
+
+
 def test_superclasses_of_imagenet_have_their_whole_names(study):
     clusters = study("spotlight_clusters")
     assert set(clusters.superclass_names()) == {*clusters.SUPERCLASSES, "thing"}
