@@ -56,7 +56,7 @@ SETTINGS = {
     "influence": "How influence embeddings were made; null where there are none. `curvature`: `training rows`, `search "
     "rows`, or `given` where the evaluation had them; `rows` of it; `representation`, the last layer's input, and its "
     "`weights`; `steps` and `rank`, P and D of the paper, and how many `directions` were found; `damping`, "
-    "`tolerance`, `seed`; `negative` eigenvalues that were left out.",
+    "`tolerance`, `seed`, and `basis`, bytes of vectors held at a time; `negative` eigenvalues that were left out.",
     "notes": "What methods say of their own search, such as lights that did not converge.",
     "trained_on_these_rows": "`no` where training rows were given and none of them is here, else `not known`.",
 }

@@ -1,6 +1,5 @@
 """What is probably not what was meant is said in the audit, on every way in."""
 
-import re
 import shlex
 import sys
 
@@ -109,47 +108,87 @@ def test_barlow_on_the_own_layer_says_the_way_out(from_model, scope, said):
     audit = errata.audit(evaluation, methods=["barlow"], options={"barlow": {"scope": scope}}, map=False)
     notes = [note for note in audit.settings["notes"] if "--set barlow.scope=prediction" in note]
     assert len(notes) == said
-    assert all("`errata audit INPUT -o DIR --method barlow" in note for note in notes)
+    assert all("`errata audit INPUT -o DIR OPTIONS --method barlow" in note for note in notes)
 
 
 def test_a_search_without_a_path_does_not_say_that_approximations_were_tested():
     labels, predictions, layer = own_layer()
     evaluation = Evaluation(labels=labels, predictions=predictions, representations={"layer": layer})
     slicers = {"barlow": errata.slicers.Barlow()}
-    (note,) = own_layer_notes(evaluation, slicers, [])
+    (note,) = own_layer_notes(evaluation, slicers, [], {}, errata.Settings())
     assert "so only approximations can be tested, and there was none to test." in note
     assert "none holds" not in note
 
 
-@pytest.fixture
-def way_out(tmp_path, monkeypatch, capsys):
-    """The note of an audit by the command, which confirms nothing."""
+def save_own_layer(path):
+    """The rows of `own_layer`, with the patient of each and a column of a site."""
     labels, predictions, layer = own_layer()
+    patients = np.array([f"p{i}" for i in np.random.default_rng(1).integers(0, 120, len(labels))])
     site = np.where(layer[:, 1] > 0, "a", "b")
-    np.savez(tmp_path / "my rows.npz", labels=labels, predictions=predictions, embedding=layer, site=site)
-    words = ["audit", tmp_path / "my rows.npz", "-o", tmp_path / "one", "--method", "barlow", "--no-map"]
-    run(monkeypatch, capsys, *words, "--metadata", "site")
-    (note,) = [note for note in errata.load(tmp_path / "one").settings["notes"] if "own layer" in note]
-    return note
+    np.savez(path, labels=labels, predictions=predictions, embedding=layer, site=site, patient=patients)
 
 
-def test_the_way_out_is_a_command_that_runs(way_out, tmp_path, monkeypatch, capsys):
-    command = shlex.split(way_out.partition("`errata ")[2].partition("`")[0])
-    assert str(tmp_path / "my rows.npz") in command
-    assert command[-2:] == ["--metadata", "site"]
-    run(monkeypatch, capsys, *command, "--no-map")
+OPTIONS = ("--groups", "patient", "--metadata", "patient", "--metadata", "site", "--alpha", "0.1", "--seed", "3")
+OPTIONS += ("--within", "label", "--set", "gmm.components=4", "--representation", "barlow=embedding", "--no-map")
+
+
+@pytest.fixture
+def two_ways(tmp_path, monkeypatch, capsys):
+    """The command and the line that an audit ends with, where its `barlow` confirms nothing."""
+    save_own_layer(tmp_path / "my rows.npz")
+    words = ["audit", tmp_path / "my rows.npz", "-o", tmp_path / "one", "--method", "gmm,barlow", *OPTIONS]
+    printed = run(monkeypatch, capsys, *words).out.splitlines()
+    (command,) = [line for line in printed if line.startswith("errata audit ")]
+    (line,) = [line for line in printed if line.startswith("errata.audit(")]
+    return command, line
+
+
+def searched(audit):
+    """Which rows were searched, by id."""
+    return dict(zip(audit.evaluation.row_ids.tolist(), audit.discover.tolist(), strict=True))
+
+
+def test_the_way_out_is_a_command_of_the_same_rows_and_options(two_ways, tmp_path, monkeypatch, capsys):
+    run(monkeypatch, capsys, *shlex.split(two_ways[0])[1:])
+    first = errata.load(tmp_path / "one")
     second = errata.load(tmp_path / "one-prediction")
-    assert "another look at the same held-out rows, tested more strictly" in way_out
-    assert second.settings["level"] < errata.load(tmp_path / "one").settings["level"]
+    assert searched(second) == searched(first)
+    assert second.settings["methods"] == ["barlow"]
+    assert second.settings["options"] == {"barlow": {"scope": "prediction", "representation": "embedding"}}
+    assert (second.settings["seed"], second.settings["run"], second.settings["level"]) == (3, 2, 0.05)
+    assert set(second.evaluation.metadata) == {"patient", "site"}
 
 
-def test_the_way_out_by_another_model_is_a_line_that_runs(way_out):
+def test_the_way_out_by_another_model_is_a_line_of_the_same_rows_and_options(two_ways, tmp_path):
     torch = pytest.importorskip("torch")
     labels, _, layer = own_layer()
-    robust_model = torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+    # No ReLU: rows that are alike in few features which are often 0 would be kept together as copies.
+    robust_model = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
     names = {"errata": errata, "robust_model": robust_model, "loader": [(torch.tensor(layer).float(), labels)]}
-    (line,) = re.findall(r"`(errata\.audit\(.*?)`", way_out)
-    audit = eval(line, names)
-    assert audit.evaluation.representations["robust"].shape == (len(labels), 4)
-    assert audit.settings["level"] == 0.025, "the second look spends half"
+    audit = eval(two_ways[1], names)
+    assert audit.evaluation.representations["robust"].shape == (len(labels), 8)
+    assert searched(audit) == searched(errata.load(tmp_path / "one"))
+    assert audit.settings["level"] == pytest.approx(0.1 / 6), "run 2 is left to the command"
     assert audit.settings["options"] == {"barlow": {"representation": "robust"}}
+
+
+def test_the_ways_out_are_further_looks_than_the_audit(tmp_path):
+    labels, predictions, layer = own_layer()
+    evaluation = Evaluation(labels=labels, predictions=predictions, representations={"layer": layer})
+    settings = errata.Settings(run=3, delta=0.02)
+    (note,) = errata.audit(evaluation, methods=["barlow"], settings=settings).settings["notes"]
+    assert "settings=errata.Settings(run=5, delta=0.02))`" in note
+    assert "the line leaves run 4 to it" in note
+
+
+def test_an_audit_has_the_same_bytes_wherever_its_files_lie(tmp_path, monkeypatch, capsys):
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        save_own_layer(tmp_path / name / "rows.npz")
+        words = ["audit", tmp_path / name / "rows.npz", "-o", tmp_path / name / f"audit-{name}", "--no-map"]
+        run(monkeypatch, capsys, *words, "--method", "barlow", "--metadata", "all")
+    files = ("audit.json", "report.html", "checksums.json")
+    here = [(tmp_path / "here" / "audit-here" / file).read_bytes() for file in files]
+    there = [(tmp_path / "there" / "audit-there" / file).read_bytes() for file in files]
+    assert here == there
+    assert b"errata audit INPUT -o DIR OPTIONS" in here[0]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from errata.core.drawn import comparisons, draw_p_values, least_p_values
+from errata.core.drawn import comparisons, corrected_p_values, draw_p_values, least_p_values
 
 
 def test_p_values_by_counting_every_draw():
@@ -46,3 +46,13 @@ def test_no_draw_has_a_smaller_p_value_than_the_least():
 )
 def test_only_comparisons_that_could_be_told_count(least, count):
     assert comparisons(np.array(least), 0.05) == count
+
+
+def test_p_values_are_corrected_over_all_picks_and_those_that_cannot_be_told_are_one():
+    carriers = np.array([1, 300, 300])
+    hits = np.array([[1, 30, 15], [0, 10, 16]])
+    p_values, testable = corrected_p_values(hits, [50, 50], carriers, 1000, 0.05)
+    assert testable.tolist() == [[False, True, True]] * 2
+    plain = draw_p_values(hits[0], 50, carriers, 1000)
+    np.testing.assert_allclose(p_values[0], [1, 4 * plain[1], 1])
+    np.testing.assert_allclose(p_values[1], [1, min(1, 4 * draw_p_values(hits[1], 50, carriers, 1000)[1]), 1])

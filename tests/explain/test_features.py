@@ -18,8 +18,10 @@ from torch import nn  # noqa: E402  # only once torch is known to be there
 
 import errata  # noqa: E402
 from errata.core import Audit, InputError, Slice  # noqa: E402
+from errata.core.audit import of_kind  # noqa: E402
 from errata.core.progress import silent  # noqa: E402
 from errata.explain import explain  # noqa: E402
+from errata.explain.group_trees import GroupTrees  # noqa: E402
 from errata.explain.thumbnails import PX as LARGEST  # noqa: E402
 from errata.explain.thumbnails import address, overlaid, overlay, upsampled  # noqa: E402
 from errata.tensors import Attribution, Ball  # noqa: E402
@@ -204,6 +206,20 @@ def test_slices_without_a_path_stay_as_they_are(study):
     bare = replace(plain, explanations=())
     with pytest.warns(UserWarning, match="audit with method `barlow` on the features of `model`"):
         errata.explain.draw_features(bare, study.model, study.images, representation="robust", informative=10)
+    with pytest.warns(UserWarning, match="audit with method `barlow` on the features of `model`"):
+        elsewhere = errata.explain.draw_features(
+            replace(plain, evaluation=study.audit.evaluation.with_representation("other", np.zeros((N, D)))),
+            study.model, study.images, representation="other", informative=10,
+        )  # fmt: skip
+    assert elsewhere.explanations == plain.explanations
+    (trees,) = of_kind(plain.explanations, GroupTrees)
+    older = replace(trees, groups=tuple(replace(group, features=None) for group in trees.groups))
+    others = tuple(explanation for explanation in plain.explanations if explanation is not trees)
+    for informative in (0, 10):  # trees of an older audit, which lacks the features
+        with pytest.warns(UserWarning, match="since no slice is a path .*; audit with method `barlow` on the features"):
+            errata.explain.draw_features(
+                replace(plain, explanations=(*others, older)), study.model, study.images, informative=informative
+            )
     other = {**study.first.rule, "representation": "other"}
     evaluation = study.audit.evaluation.with_representation("other", np.zeros((N, D)))
     both = replace(study.audit, evaluation=evaluation, slices=(study.first, replace(study.first, rule=other)))

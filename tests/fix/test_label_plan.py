@@ -1,5 +1,7 @@
 """The plan `labels`: opponents with doubtful labels, relabelled or dropped, and what that changes on other rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -82,6 +84,29 @@ def test_the_curvature_is_of_as_many_training_rows_as_in_the_audit(world):
     made_with = {"rows": 60, "damping": 0.01}
     audit = errata.audit(world.audited, train=world.train, methods=["infembed"], influence=made_with)
     again, _ = with_influence(audit, world.train)
+    expected = audit.evaluation.representations["influence"]
+    np.testing.assert_allclose(again.evaluation.representations["influence"], expected, atol=1e-4)
+
+
+def test_the_basis_is_that_of_the_audit(world):
+    from errata.workflow.planning import with_influence
+
+    audit = errata.audit(world.audited, train=world.train, methods=["infembed"], influence={"basis": 2**33})
+    assert audit.settings["influence"]["basis"] == 2**33
+    audit.settings["influence"]["basis"] = 1
+    with pytest.raises(InputError, match="`basis` allows 1 byte"):
+        with_influence(audit, world.train)
+
+
+def test_damping_of_an_audit_before_version_0_7_1_does_what_it_did(world):
+    """It counted double for a file of two classes: .01 was what .02 is now."""
+    from errata.workflow.planning import with_influence
+
+    made_with = {"damping": 0.02, "rows": 60}
+    audit = errata.audit(world.audited, train=world.train, methods=["infembed"], influence=made_with)
+    older = {**audit.settings["influence"], "damping": 0.01}
+    del older["basis"]
+    again, _ = with_influence(replace(audit, settings={**audit.settings, "influence": older}), world.train)
     expected = audit.evaluation.representations["influence"]
     np.testing.assert_allclose(again.evaluation.representations["influence"], expected, atol=1e-4)
 

@@ -12,6 +12,7 @@ import errata
 from errata import Captions, Evaluation, Source
 from errata.core import InputError
 from errata.explain.captions import DirectionCaptions
+from errata.fix.selection import by_caption
 from support.command import run
 
 D = 6
@@ -76,6 +77,19 @@ def test_the_hardest_caption_is_that_of_the_lowest_score_wherever_the_page_has_i
     turned = replace(audit, slices=(replace(target, explanations=(captions,)),))
     plan = errata.plan_selection(turned, world(500, 2), by="caption", texts=TEXTS)
     assert plan.facts["captions"] == {target.id: "a dog in snow"}
+
+
+def test_two_slices_of_a_class_share_its_rows_by_the_nearer_of_their_captions(audit):
+    (target,) = audit.confirmed
+    told = target.explanation(DirectionCaptions)
+    grass = replace(told.hard[0], text="a dog on grass")
+    second = replace(target, id="s9", explanations=(replace(told, hard=(grass,)),))
+    long = Captions(TEXTS.texts, TEXTS.embeddings * np.array([[1], [1], [1], [5]]), "clip")  # a length says nothing
+    pool = world(200, 2)
+    X = pool.representations["clip"]
+    to_grass = X @ (AXIS[1] + AXIS[3]) / np.linalg.norm(X, axis=1) / 2**0.5
+    expected = np.where(pool.labels == 1, np.maximum(cosines_to_snow(pool), to_grass), -np.inf)
+    np.testing.assert_allclose(by_caption(pool, [target, second], long), expected, atol=1e-6)
 
 
 def test_slices_without_captions_are_named(audit):

@@ -10,6 +10,7 @@ from rich.console import Console
 import errata
 from errata.explain.coherence import Coherence
 from errata.explain.own_label import OwnLabel
+from errata.explain.training_opponents import Opponents
 from errata.report import to_html
 from errata.report.parts.training_rows import coherence, influence, own_label_sentence, relabel_table
 from errata.report.terminal import to_terminal
@@ -63,6 +64,18 @@ def test_the_parts_say_what_was_chosen_where_and_counted_where(audited):
     rows = part["central"]["rows"]
     assert 0 < len(rows) <= 4
     assert all(row["wrong"] for row in rows)
+
+
+def test_the_part_lists_values_that_differ_beyond_chance_alone(audited):
+    first = audited.slices[0]
+    told = first.explanation(Opponents)
+    shares = (
+        replace(told.profile[0], value="noise", p_value=0.2),
+        replace(told.profile[0], value="sure", p_value=1e-6),
+    )
+    others = tuple(explanation for explanation in first.explanations if explanation is not told)
+    part = influence(view_of(audited), replace(first, explanations=(*others, replace(told, profile=shares))))
+    assert [row["value"] for row in part["profile"]] == ["sure"]
 
 
 SURE = {"rows": "wrong", "cosine": 0.5, "random": 0.1, "p_value": 0.005, "n": 20}

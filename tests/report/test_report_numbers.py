@@ -41,8 +41,8 @@ from errata.report import numbers
         (numbers.quantity(None), "not measured"),
         (numbers.times(3.14), "3.1×"),
         (numbers.times(None), "–"),
-        (numbers.q_value(0.0004), "q < 0.001"),
-        (numbers.q_value(0.0123), "q = 0.012"),
+        (numbers.p_value(0.0004, "q"), "q < 0.001"),
+        (numbers.p_value(0.0123, "q"), "q = 0.012"),
     ],
 )
 def test_every_number_is_written_one_way(got, wanted):

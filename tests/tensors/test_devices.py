@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402  # only once torch is known to be there
 
 from errata.core import InputError  # noqa: E402
-from errata.tensors import device_of, on_device, state_fingerprint, to_device  # noqa: E402
+from errata.tensors import device_of, is_out_of_memory, on_device, state_fingerprint, to_device  # noqa: E402
 
 torch.set_num_threads(1)
 Pair = namedtuple("Pair", "a b")
@@ -29,6 +29,18 @@ def test_device_of_a_model_comes_from_parameters_or_buffers():
     only_buffers = nn.BatchNorm1d(2, affine=False, device="meta")
     assert device_of(only_buffers).type == "meta"
     assert device_of(nn.ReLU()).type == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("words", "is_memory"),
+    [
+        ("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", True),
+        ("cuDNN error: CUDNN_STATUS_ALLOC_FAILED", True),
+        ("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm(...)`", False),
+    ],
+)
+def test_libraries_of_a_gpu_say_in_their_own_way_that_memory_is_too_small(words, is_memory):
+    assert is_out_of_memory(RuntimeError(words)) == is_memory
 
 
 def test_moved_goes_back_home_and_rejects_what_it_cannot_move():

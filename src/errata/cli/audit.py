@@ -27,6 +27,7 @@ from .common import (
     tell_choice,
     write_audit,
 )
+from .further import further_commands
 from .gates import Junit, Summary, check_gate, finish
 from .plugins import Plugins, build_own, import_methods, without_own
 
@@ -39,6 +40,7 @@ Memory = Annotated[
 
 
 def audit(
+    context: typer.Context,
     source: Annotated[
         Path, typer.Argument(metavar="INPUT", help="A .npz, .parquet, .csv or .json file, a log, or a folder of files.")
     ],
@@ -168,8 +170,8 @@ def audit(
             **work,
             progress=progress,
         )
-    result = workflow.name_paths(result, source, output, reading)
-    write_audit(result, output, as_json=as_json, reference=saved_reference, check=inputs.check)
+    commands = further_commands(result.settings["notes"], context, source, output, reading)
+    write_audit(result, output, as_json=as_json, reference=saved_reference, commands=commands, check=inputs.check)
     finish(audit_gate(result, fail_on), junit, summary, quiet=as_json)
 
 

@@ -149,9 +149,13 @@ def write_audit(
     as_json: bool = False,
     reference: Mapping[str, Any] | None = None,
     note: str | None = None,
+    commands: Sequence[str] = (),
     check: Callable[[], None] | None = None,
 ) -> None:
-    """Write the folder, then print what is in it and the path of the report. check: the last word before it is kept."""
+    """Write the folder, then print what is in it and the path of the report.
+
+    commands: what the notes of the audit recommend, to be copied. check: the last word before the folder is kept.
+    """
     from rich.text import Text
 
     from .. import report, store
@@ -165,4 +169,7 @@ def write_audit(
     console.print(report.to_terminal(audit))
     if note:
         console.print(Text(f"\n{note}"))
-    echo(f"\n{output / 'report.html'}")  # not through the console: a path that is wrapped cannot be copied
+    if commands:
+        echo("\nWhat the notes recommend, with this input and these options:")
+    for line in (*commands, str(output / "report.html")):
+        echo(f"\n{line}")  # not through the console: a line that is wrapped cannot be copied

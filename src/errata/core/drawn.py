@@ -5,6 +5,8 @@ For tables of many values, where an interval around every share would find diffe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from .blocks import Array
@@ -57,3 +59,31 @@ def comparisons(least: Array, level: float) -> int:
     counts = np.arange(1, len(least) + 1)
     possible = np.searchsorted(np.sort(least), level / counts, side="right")
     return int(counts[possible <= counts][0]) if len(least) else 1
+
+
+def corrected_p_values(
+    hits: Array, drawn: Sequence[int], carriers: Array, total: int, level: float
+) -> tuple[Array, Array]:
+    """p-values of several picks of the same rows, corrected over all values of all picks, and which could be told.
+
+    Parameters
+    ----------
+    hits : array
+        (g, v) how many of the rows of each pick have each value.
+    drawn : list of int
+        Rows of each pick.
+    carriers, total
+        As of `draw_p_values`.
+    level : float
+        Over all of them.
+
+    Returns
+    -------
+    tuple
+        (g, v) p-values, 1 where none could fall below the level; (g, v) bool: where one could.
+    """
+    least = np.stack([least_p_values(n, carriers, total) for n in drawn])
+    p_values = np.stack([draw_p_values(own, n, carriers, total) for own, n in zip(hits, drawn, strict=True)])
+    compared = comparisons(least.ravel(), level)
+    testable = least <= level / compared
+    return np.where(testable, np.minimum(1.0, compared * p_values), 1.0), testable

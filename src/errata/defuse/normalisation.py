@@ -13,7 +13,7 @@ from ..tensors import Prepare, is_out_of_memory
 from .identify import Classifier, predict_classes
 
 FAR_BETTER = 0.1  # of accuracy by which another normalisation must be better for an error,
-BETTER = 0.02  # and for a note,
+BETTER = 0.02  # and for a note; less than that is as well as another,
 ODDS = 2.0  # times which it must raise the odds of being right,
 ERRORS = 2.0  # and standard errors of the accuracy
 
@@ -35,18 +35,18 @@ def check_normalisation(
                 raise
             continue
         tried.append((other, name, cure))
-    best = max((other for other, _, _ in tried), default=0.0)
-    if not _is_clearly_better(best, accuracy, len(labels), BETTER):
+    better = [each for each in tried if _is_clearly_better(each[0], accuracy, len(labels))]
+    if not better:
         return ""
-    is_far_better = _is_clearly_better(best, accuracy, len(labels), FAR_BETTER)
-    # Of those that these images cannot tell from the best, the first.
-    best, name, cure = next(each for each in tried if each[0] + _error(each[0], len(labels)) >= best)
+    best = max(other for other, _, _ in better)
+    # Of those that do as well as the best, the first. Few images cannot tell a far worse one from it either.
+    named, name, cure = next(each for each in better if best - each[0] <= min(BETTER, _error(each[0], len(labels))))
     given = "without" if classifier.prepare is None else "through"
     accuracies = (
         f"the classifier is right on {accuracy:.1%} of {len(labels):,} training images {given} `prepare`, and on "
-        f"{best:.1%} {name}"
+        f"{named:.1%} {name}"
     )
-    if is_far_better:
+    if best - accuracy > FAR_BETTER:
         raise InputError(f"{accuracies}; {cure}, or set `check_prepare` to false if this is it")
     # Not an error: a network that was trained for too short likes more contrast too.
     return f"{accuracies}; where it was trained so, regions may come from the pixels alone: {cure}"
@@ -60,8 +60,8 @@ def _error(accuracy: float, n: int) -> float:
     return float(ERRORS * np.sqrt(accuracy * (1 - accuracy) / n))
 
 
-def _is_clearly_better(other: float, accuracy: float, n: int, by: float) -> bool:
-    least = max(by, _error(accuracy, n))
+def _is_clearly_better(other: float, accuracy: float, n: int) -> bool:
+    least = max(BETTER, _error(accuracy, n))
     return bool(other - accuracy > least and other * (1 - accuracy) > ODDS * accuracy * (1 - other))
 
 

@@ -91,7 +91,7 @@ def draw_features(
         raise InputError(f"`informative` must be from 0 to {MOST_INFORMATIVE}; got {informative}")
     name = _representation(audit, representation, informative)
     if name is None:
-        warnings.warn(_nothing_to_draw(audit), stacklevel=2)
+        warnings.warn(_nothing_to_draw(audit, name, informative), stacklevel=2)
         return audit
     attribution = Attribution(model, prepare=prepare, layer=layer, maps=maps, device=device)
     first = np.asarray(images[0])
@@ -99,8 +99,8 @@ def draw_features(
     studio = _Studio(audit.evaluation, name, attribution, images, Ball(size, steps, step))
     slices = tuple(studio.explain(slice_) for slice_ in audit.slices)
     explanations = tuple(studio.explain_trees(explanation, informative) for explanation in audit.explanations)
-    if all(new is old for new, old in zip((*slices, *explanations), (*audit.slices, *audit.explanations), strict=True)):
-        warnings.warn(_nothing_to_draw(audit), stacklevel=2)
+    if not studio.has_drawn:
+        warnings.warn(_nothing_to_draw(audit, name, informative), stacklevel=2)
     return replace(audit, slices=slices, explanations=explanations)
 
 
@@ -118,10 +118,12 @@ def _representation(audit: Audit, name: str | None, informative: int) -> str | N
     return next(iter(names), None)
 
 
-def _nothing_to_draw(audit: Audit) -> str:
+def _nothing_to_draw(audit: Audit, name: str | None, informative: int) -> str:
     """The sentence of a call that draws nothing: why, and what draws something."""
     cure = "audit with method `barlow` on the features of `model`"
-    if of_kind(audit.explanations, GroupTrees):
+    trees = [tree for tree in of_kind(audit.explanations, GroupTrees) if name in (None, tree.representation)]
+    # Audits of versions that did not record features have trees without them.
+    if not informative and any(group.features for tree in trees for group in tree.groups):
         cure = "the features that say most about each class are drawn with `informative=10`"
     return f"nothing is drawn, since no slice is a path through features of `model`; {cure}"
 
@@ -136,6 +138,11 @@ class _Studio:
         self._images = images
         self._ball = ball
         self._done: dict[tuple[int, ...], tuple[FeatureImage, ...]] = {}
+
+    @property
+    def has_drawn(self) -> bool:
+        """Whether there is an image of any feature."""
+        return any(self._done.values())
 
     def explain(self, slice_: Slice) -> Slice:
         """The slice with the images of its path's features; as it is where it is no path of this representation."""

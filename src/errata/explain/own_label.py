@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core import Array, Evaluation
 from ..core.blocks import Matrix, blocks, unit
-from ..core.drawn import comparisons, draw_p_values, least_p_values
+from ..core.drawn import corrected_p_values
 from ..core.evaluation import INFLUENCE
 from ..core.gaps import wilson
 from ..core.record import Record, json_key
@@ -179,13 +179,8 @@ def _shares(train: Evaluation, rows: Array, opposing: Array, helping: Array) -> 
     names, counts = _count_values(train, rows, opposing, helping)
     if not names or not len(opposing) or not len(helping):
         return ()
-    carriers = counts[2]
     drawn = (len(opposing), len(helping))
-    least = np.stack([least_p_values(n, carriers, len(rows)) for n in drawn])
-    p_values = np.stack([draw_p_values(counts[i], n, carriers, len(rows)) for i, n in enumerate(drawn)])
-    compared = comparisons(least.ravel(), LEVEL)
-    testable = least <= LEVEL / compared
-    corrected = np.minimum(1.0, compared * np.where(testable, p_values, 1.0).min(axis=0))
+    p_values, testable = corrected_p_values(counts[:2], drawn, counts[2], len(rows), LEVEL)
     shares = []
     for j in np.flatnonzero(testable.any(axis=0)):
         against, beside, base = (int(count) for count in counts[:, j])
@@ -198,7 +193,7 @@ def _shares(train: Evaluation, rows: Array, opposing: Array, helping: Array) -> 
                 label=(base, len(rows)),
                 interval=wilson(against, len(opposing)),
                 helpers_interval=wilson(beside, len(helping)),
-                p_value=float(corrected[j]),
+                p_value=float(p_values[:, j].min()),
             )
         )
     return _most_telling(shares)

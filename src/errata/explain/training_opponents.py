@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Array, Evaluation, InputError
-from ..core.drawn import comparisons, draw_p_values, least_p_values
+from ..core.drawn import corrected_p_values
 from ..core.evaluation import INFLUENCE
 from ..core.gaps import wilson
 from ..core.record import Record, json_key
@@ -144,10 +144,7 @@ def _profile(train: Evaluation, rows: Array) -> list[OpponentShare]:
         return []
     inside = np.concatenate([column.inside for column in counted])
     everywhere = np.concatenate([column.everywhere for column in counted])
-    least = least_p_values(len(rows), everywhere, len(train))
-    compared = comparisons(least, LEVEL)
-    corrected = np.minimum(1.0, compared * draw_p_values(inside, len(rows), everywhere, len(train)))
-    corrected[least > LEVEL / compared] = 1.0  # too rare to be told: not among what was compared
+    corrected = corrected_p_values(inside[None], [len(rows)], everywhere, len(train), LEVEL)[0][0]
     ends = np.cumsum([len(column.names) for column in counted])[:-1]
     shares = []
     for column, p_values in zip(counted, np.split(corrected, ends), strict=True):

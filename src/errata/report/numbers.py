@@ -74,14 +74,9 @@ def times(ratio: float | None) -> str:
     return "–" if ratio is None else f"{ratio:.1f}×"
 
 
-def p_value(p: float) -> str:
-    """p = 0.012, p < 0.001."""
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-
-
-def q_value(q: float) -> str:
-    """q = 0.012, q < 0.001."""
-    return "q < 0.001" if q < 0.001 else f"q = {q:.3f}"
+def p_value(p: float, letter: str = "p") -> str:
+    """p = 0.012, p < 0.001; "q" is the letter of a false discovery rate."""
+    return f"{letter} < 0.001" if p < 0.001 else f"{letter} = {p:.3f}"
 
 
 def _minus(text: str) -> str:

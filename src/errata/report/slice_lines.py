@@ -159,7 +159,7 @@ def _measured(view: View, slice_: Slice, outcome: str) -> dict[str, Any]:
         "rest": sentences.rest_rate(measured),
         "excess": excess,
         "loss": loss,
-        "q": numbers.q_value(measured.q_value),
+        "q": numbers.p_value(measured.q_value, "q"),
     }
 
 

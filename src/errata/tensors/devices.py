@@ -11,8 +11,8 @@ import torch
 
 from ..core import InputError
 
-# How a CPU says it: torch raises a RuntimeError there, and its OutOfMemoryError on a GPU alone.
-CPU_OUT_OF_MEMORY = ("DefaultCPUAllocator", "bad_alloc")
+# How a CPU and the libraries of a GPU say it, in a RuntimeError: OutOfMemoryError is of torch's own allocator alone.
+OUT_OF_MEMORY = ("DefaultCPUAllocator", "bad_alloc", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED")
 
 
 def to_device(nested: Any, device: torch.device | str) -> Any:
@@ -38,7 +38,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error says that the memory of a GPU or of a CPU was too small."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
-    return isinstance(error, RuntimeError) and any(words in str(error) for words in CPU_OUT_OF_MEMORY)
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in OUT_OF_MEMORY)
 
 
 @contextmanager

@@ -12,7 +12,6 @@ from .judging import judgement_of
 from .keeping import keep, keep_in_folder
 from .looks import audit_look
 from .methods import DEFAULT_METHODS, check_methods, default_methods, options_of
-from .notes import name_paths
 from .planning import make_plan, plan_labels
 from .searching import place
 
@@ -34,7 +33,6 @@ __all__ = [
     "keep_in_folder",
     "load",
     "make_plan",
-    "name_paths",
     "options_of",
     "place",
     "plan_labels",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -172,13 +173,22 @@ def audit(
     findings = find_slices(embedded.evaluation, built, discover, settings, **places)
     tested = measure_search(repeat, findings, self_test, progress)
     embedded, unranked = rank_training_rows(embedded, len(findings.slices), discover, asked)
-    said += [*unranked, *own_layer_notes(evaluation, built, findings.slices)]
+    said += [*unranked, *own_layer_notes(evaluation, built, findings.slices, _given(search), settings)]
     record = {**search, **_settings_record(settings, method_names(methods), options, train, findings, sought, said)}
     record |= {"look": look, "softness": softness, "ownership": ownership, "groups": grouping}
     record["influence"] = embedded.record or None
     plain = _unexplained(findings, embedded.evaluation, discover, record, tested)
     result = add_trees(_explain(plain, embedded.train, texts, vocabulary, seed), grown_trees(findings.fits))
     return add_map(result, seed=seed, progress=progress) if map else result
+
+
+def _given(search: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `audit` that are not its defaults."""
+    defaults = signature(audit).parameters
+    given = {name: value for name, value in search.items() if value != defaults[name].default}
+    if not search["influence"]:
+        del given["influence"]
+    return given
 
 
 def _unexplained(

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import fields, replace
 from typing import Any
 
-from ..core import Array, Audit, Captions, Evaluation, Slice
+from ..core import Array, Captions, Evaluation, Slice
+from ..core.confirm import Settings
 from ..inputs import other_order
 from ..slicers.barlow import Barlow
 from ..slicers.directions import Directions
+from .methods import options_of
 
-# What a note has where the paths are not known: `audit` takes rows, not a file.
-BY_PREDICTION = "--method barlow --set barlow.scope=prediction"
-COMMAND = f"errata audit INPUT -o DIR {BY_PREDICTION}"
-READ = "errata.inputs.read(INPUT)"
+# Words for what the user gave. A note is kept with its audit, whose bytes are the same wherever its files lie, and it
+# is read by others: the command fills them in where it prints.
+COMMAND = "errata audit INPUT -o DIR OPTIONS"
+ROWS = "evaluation"
 
 
 def input_notes(evaluation: Evaluation, slicers: Mapping[str, Any], texts: Captions | None) -> tuple[str, ...]:
@@ -60,10 +60,19 @@ def drawn_note(discover: Array, search_rows: int) -> list[str]:
     ]
 
 
-def own_layer_notes(evaluation: Evaluation, slicers: Mapping[str, Any], slices: Sequence[Slice]) -> list[str]:
-    """Return the way out where `barlow` searched the model's own layer by what it cannot test, and nothing held."""
+def own_layer_notes(
+    evaluation: Evaluation,
+    slicers: Mapping[str, Any],
+    slices: Sequence[Slice],
+    given: Mapping[str, Any],
+    settings: Settings,
+) -> list[str]:
+    """Return the ways out where `barlow` searched the model's own layer by what it cannot test, and nothing held.
+
+    given: the arguments of `audit` that are not its defaults. settings: how strict this look is.
+    """
     notes = []
-    for slicer in slicers.values():
+    for method, slicer in slicers.items():
         if not isinstance(slicer, Barlow) or "label" not in slicer.reads:
             continue
         name = evaluation.representation(slicer.representation, slicer.name)
@@ -75,27 +84,30 @@ def own_layer_notes(evaluation: Evaluation, slicers: Mapping[str, Any], slices: 
             outcome = "only approximations can be tested, and there was none to test"
         notes.append(
             f"barlow searched `{name}`, the model's own layer, within each {slicer.scope}: there a path knows which "
-            f"rows are wrong, so {outcome}. Paths within a prediction are tested as they are: `{COMMAND}`. So are "
-            "paths of another model's features, best of a robust one; the rows need these features first: "
-            f"`errata.audit(errata.inputs.add_features({READ}, robust_model, loader), methods=['barlow'], "
-            "options={'barlow': {'representation': 'robust'}}, settings=errata.Settings(run=2))`. Either is another "
-            "look at the same held-out rows, tested more strictly than the first."
+            f"rows are wrong, so {outcome}. Paths within a prediction are tested as they are: "
+            f"`{COMMAND} --method {method} --set {method}.scope=prediction`, with the input and the other options of "
+            "this audit and a new folder beside its own. So are paths of another model's features, best of a robust "
+            f"one, which the rows need first: `{_by_robust_features(method, given, settings)}`. Either is another look "
+            "at the same held-out rows (but for copies that the new features show, which are kept together), "
+            "tested more strictly than the first: the command counts the audits beside its folder, and the line leaves "
+            f"run {settings.run + 1} to it."
         )
     return notes
 
 
-def name_paths(audit: Audit, source: Path, output: Path, reading: Mapping[str, Any]) -> Audit:
-    """Return the audit with paths in the commands of its notes: its input, and a new folder beside its own.
-
-    reading: how the input is read, as arguments of `errata.inputs.read`.
-    """
-    given = {name: value for name, value in reading.items() if value}
-    words = ["errata", "audit", str(source), "-o", f"{output}-prediction", *BY_PREDICTION.split()]
-    for name, value in given.items():
-        texts = [value] if isinstance(value, str) else value
-        for text in texts:
-            words += [f"--{name}", text]
-    arguments = [repr(str(source)), *(f"{name}={value!r}" for name, value in given.items())]
-    read = f"errata.inputs.read({', '.join(arguments)})"
-    notes = [note.replace(COMMAND, shlex.join(words)).replace(READ, read) for note in audit.settings["notes"]]
-    return replace(audit, settings={**audit.settings, "notes": notes})
+def _by_robust_features(method: str, given: Mapping[str, Any], settings: Settings) -> str:
+    """Return the call that searches a robust model's features, with the other arguments of the audit as they were."""
+    options = {**options_of(method, given.get("options", {})), "representation": "robust"}
+    arguments = {**given, "methods": [method], "options": {method: options}}
+    later = replace(settings, run=settings.run + 2)
+    strictness = [
+        f"{field.name}={getattr(later, field.name)!r}"
+        for field in fields(later)
+        if getattr(later, field.name) != field.default
+    ]
+    words = [
+        f"errata.inputs.add_features({ROWS}, robust_model, loader)",
+        *(f"{name}={value!r}" for name, value in arguments.items()),
+        f"settings=errata.Settings({', '.join(strictness)})",
+    ]
+    return f"errata.audit({', '.join(words)})"

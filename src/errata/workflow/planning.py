@@ -10,9 +10,9 @@ from .. import fix
 from ..core import Audit, Evaluation, InputError, Plan
 from ..core.evaluation import INFLUENCE
 from ..explain.training_rows import has_influence
-from ..inputs.influence import InfluenceOptions, embed_all
+from ..inputs.influence import InfluenceOptions, embed_all, has_two_logits
 
-MADE_WITH = ("steps", "rank", "tolerance", "damping", "rows", "seed")
+MADE_WITH = ("steps", "rank", "tolerance", "damping", "rows", "seed", "basis")
 
 
 def plan_labels(
@@ -97,16 +97,17 @@ def with_influence(audit: Audit, train: Evaluation) -> tuple[Audit, Evaluation]:
     others = {name: array for name, array in evaluation.representations.items() if name != INFLUENCE}
     sources = {name: source for name, source in evaluation.sources.items() if name != INFLUENCE}
     bare = replace(evaluation, representations=others, sources=sources)
-    options = InfluenceOptions(**{name: made[name] for name in _options_made_with(made)})
-    embedded = embed_all(bare, train, None, options)
+    embedded = embed_all(bare, train, None, _options_made_with(made, bare))
     if embedded.train is None or INFLUENCE not in embedded.train.representations:
         raise InputError("training rows need labels, predictions and the representation that the audit searched")
     return replace(audit, evaluation=embedded.evaluation), embedded.train
 
 
-def _options_made_with(made: Mapping[str, Any]) -> list[str]:
-    """Names of the options that an audit recorded, in so far as they hold for training rows."""
-    names = [name for name in MADE_WITH if name in made]
-    if made.get("curvature") != "training rows" and "rows" in names:
-        names.remove("rows")  # so many search rows there were: no choice of the user's, and none of training rows
-    return names
+def _options_made_with(made: Mapping[str, Any], evaluation: Evaluation) -> InfluenceOptions:
+    """The options that an audit recorded, in so far as they hold for training rows."""
+    options = {name: made[name] for name in MADE_WITH if name in made}
+    if made.get("curvature") != "training rows":
+        options.pop("rows", None)  # so many search rows there were: no choice of the user's, and none of training rows
+    if "damping" in options and "basis" not in made and has_two_logits(evaluation):
+        options["damping"] *= 2  # it counted double up to version 0.7.0, which recorded no basis
+    return InfluenceOptions(**options)

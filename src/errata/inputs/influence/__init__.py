@@ -12,6 +12,7 @@ from .head import (
     InfluenceOptions,
     add_influence,
     embed_all,
+    has_two_logits,
     last_layer_weights,
 )
 from .layers import LayersInfluence
@@ -26,6 +27,7 @@ __all__ = [
     "add_influence",
     "embed_all",
     "fit_influence",
+    "has_two_logits",
     "last_layer_weights",
     "load_influence",
     "restore_influence",

@@ -150,7 +150,7 @@ class HeadInfluence:
         held = options.vectors(X.shape[1] * k, block)
         basis = krylov(product, draw, options.steps, block=block, **held, checkpoint=None, progress=progress)
         damping = options.damping
-        if evaluation.task == "classification" and k == 1 and outputs != 1:
+        if has_two_logits(evaluation) and outputs != 1:
             # Two logits are fitted as their difference, which curves half as much: half the damping does the same.
             damping /= 2
         eigenpairs = factor(basis, options.rank, tolerance=options.tolerance, damping=damping, in_place=True)
@@ -203,6 +203,7 @@ class HeadInfluence:
             "damping": options.damping,
             "tolerance": options.tolerance,
             "seed": options.seed,
+            "basis": options.basis,
             "negative": self.negative,
         }
 
@@ -370,9 +371,14 @@ def _curvature(evaluation: Evaluation) -> tuple[Callable[[Array], Array], int]:
 def _logit_probs(evaluation: Evaluation) -> Array:
     """(n, k) float32. Two classes are one logit: the second column of two says all, and influence is the same."""
     P = np.asarray(class_probs(evaluation, INFLUENCE), dtype=np.float32)
-    if evaluation.task == "classification" and P.shape[1] == 2:
+    if has_two_logits(evaluation):
         return P[:, 1:]
     return P
+
+
+def has_two_logits(evaluation: Evaluation) -> bool:
+    """Whether these are rows of two classes, whose two logits say no more than their difference."""
+    return evaluation.task == "classification" and class_probs(evaluation, INFLUENCE).shape[1] == 2
 
 
 def add_influence(

@@ -171,7 +171,7 @@ def details_of_test(audit: Audit, slice_: Slice) -> list[tuple[str, str]]:
     if measured is None or slice_.reason == UNCONFIRMABLE or changed:
         return []
     tested = int(audit.settings.get("tested", len(audit.slices)))
-    lines = [(numbers.q_value(measured.q_value), f"over {numbers.counted(tested, 'slice')} tested")]
+    lines = [(numbers.p_value(measured.q_value, "q"), f"over {numbers.counted(tested, 'slice')} tested")]
     lines.append(("Margin", sentences.margin(audit.settings.get("delta"))))
     found = sentences.searches(slice_.rule)
     if found is not None:
