@@ -208,6 +208,7 @@ class World:
     seed: int
     cut: tuple[int, ...]  # one subclass of each class
     device: str = "cpu"
+    removed: float = REMOVED  # of the training rows of a cut subclass
 
     @cached_property
     def fine(self) -> Array:
@@ -227,10 +228,16 @@ class World:
         for number in range(len(self.study.names)):
             for role, rows in zip(found, self._parts(number, rng), strict=True):
                 most = min(getattr(self.study, role), len(rows))
-                if role == "train" and number in self.cut:
-                    most = self.study.left or round((1 - REMOVED) * most)
+                if role == "train":
+                    most = self.rows_left(number, most)
                 found[role].append(rows[:most])
         return {role: rng.permutation(np.concatenate(rows)) for role, rows in found.items()}
+
+    def rows_left(self, number: int, most: int) -> int:
+        """How many training rows of a subclass are not cut. most: all there are."""
+        if number not in self.cut:
+            return most
+        return self.study.left or round((1 - self.removed) * most)
 
     def _parts(self, number: int, rng: np.random.Generator) -> list[Array]:
         """Rows to train, of the pool, to validate, to test; frames of one sign on the road are never in two of them."""

@@ -174,6 +174,38 @@ def test_networks_that_flag_nothing_have_no_share_of_what_they_flag(study, capsy
     assert line in capsys.readouterr().out
 
 
+def test_as_many_rows_are_left_out_of_a_class_whether_of_its_worst_subclass_or_of_all_alike(study):
+    many = study("directions_many")
+    degrees = study("directions_degrees")
+    hierarchy = many.Hierarchy({"a": ("x", "y", "z"), "b": ("v", "w")}, 60, 1, 1, 1, 1)
+    names = np.repeat(hierarchy.names, 63)
+    pictures = many.Pictures(names, names, names, names, names, {}, None)
+    for share, counts in {0.0: [60] * 5, 0.5: [60, 30, 60, 30, 60], 1.0: [60, 0, 60, 0, 60]}.items():
+        cut = many.World(pictures, hierarchy, 0, (1, 3), removed=share)
+        alike = degrees.Alike(pictures, hierarchy, 0, (1, 3), removed=share)
+        assert np.bincount(cut.fine[cut.roles["train"]], minlength=5).tolist() == counts
+        assert np.bincount(alike.labels[alike.roles["train"]]).tolist() == [sum(counts[:3]), sum(counts[3:])]
+        assert set(cut.roles["test"]) == set(alike.roles["test"])
+
+
+def test_errors_beyond_those_before_are_left_out_and_no_right_row_is(study):
+    errors = np.array([True] * 6 + [False] * 4)
+    labels = np.array([0, 0, 0, 0, 1, 1, 0, 0, 1, 1])
+    kept = study("directions_degrees").not_beyond(errors, labels, np.array([2, 5]), np.random.default_rng(0))
+    assert kept[~errors].all()
+    assert np.bincount(labels[kept & errors]).tolist() == [2, 2]
+
+
+def test_strength_is_related_to_the_cut_within_seeds(study):
+    degrees = study("directions_degrees")
+    shares = np.tile(degrees.SHARES, (2, 1))
+    strength = shares * 0.1 + np.array([[0.9], [0.1]])
+    within, pooled, of_means = degrees.related(strength, shares)
+    assert within.startswith("1.00")
+    assert float(pooled) > 0.98, "seeds that differ in strength do not hide the rise"
+    assert of_means == "1.00"
+
+
 PAGE = BENCHMARKS.parent / "docs" / "studies" / "barlow.md"
 
 
