@@ -214,16 +214,21 @@ def report_like_groups(rows: list[dict[str, Any]], best: str) -> None:
 
 def like_groups(pairs: Sequence[tuple[list[dict[str, Any]], list[dict[str, Any]]]]) -> str:
     """Each group's gain less that of the group of the other trees whose base rate is nearest, where that is within
-    .05. pairs: trees and other trees, one pair a seed."""
-    more = []
+    .05; means of each seed, whose groups share images and networks. pairs: trees and other trees, one pair a seed."""
+    means = []
+    count = 0
     for trees_, others in pairs:
+        more = []
         for tree in trees_:
             like = min(others, key=lambda each: abs(each["base"] - tree["base"]))
             if abs(like["base"] - tree["base"]) <= 0.05:
                 more.append(tree["gain"] - like["gain"])
-    if len(more) < 2:
-        return f"not told, {len(more)} pairs"
-    return compared(np.array(more))
+        count += len(more)
+        if more:
+            means.append(float(np.mean(more)))
+    if len(means) < 2:
+        return f"not told, {count} pairs"
+    return f"{compared(np.array(means))}, {count} pairs"
 
 
 def report_areas(rows: list[dict[str, Any]], kinds: list[str]) -> None:

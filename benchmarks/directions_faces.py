@@ -5,6 +5,7 @@
     python benchmarks/directions_faces.py natural    the same with men and women as UTKFace has them
     python benchmarks/directions_faces.py strength   the direction's strength against the planted ratio
     python benchmarks/directions_faces.py captions   what the hardest captions say, and what was measured of them
+    python benchmarks/directions_faces.py unbalanced the same with validation rows as unbalanced as training rows
     python benchmarks/directions_faces.py upweight   flagged training rows count two or four times, beside the oracle
     python benchmarks/directions_faces.py runs       directions of one network on a second run and another architecture
 
@@ -36,6 +37,7 @@ from errata.core.gaps import wilson
 from errata.explain.captions import Direction, caption_slice
 from errata.explain.view import SliceView
 from errata.slicers import make
+from errata.slicers.domino.slicer import Domino
 from faces import CLASSES, EPOCHS, GENDERS, METHODS, OTHER, OWN, PLAIN, PX, SPACES, WEIGHTS, Faces, World, bridge_of
 from trained import Recipe, over_runs
 
@@ -195,10 +197,15 @@ def by_domino(world: World) -> Array:
     weights = np.zeros(len(test))
     for label in range(len(CLASSES)):
         own = test.labels == label
-        domino = make("domino:as_published", seed=world.seed, options={"slices": 2})
-        domino.fit(searched.rows(searched.labels == label))
+        domino = domino_of(world, searched.rows(searched.labels == label))
         weights[own] = domino.membership(test.rows(own)).sum(axis=1)
     return weights
+
+
+def domino_of(world: World, rows: Evaluation) -> Domino:
+    slicer = make("domino:as_published", seed=world.seed, options={"slices": 2})
+    slicer.fit(rows)
+    return slicer
 
 
 def strength(worlds: Sequence[World]) -> bool:
@@ -229,17 +236,35 @@ def strengths(world: World) -> Iterator[list[float]]:
         yield [*facts, 1 - float(test.errors[(test.labels == label) & test.metadata["minority"]].mean())]
 
 
-def captions(worlds: Sequence[World]) -> bool:
+def captions(worlds: Sequence[World], spaces: Sequence[str] = (*METHODS, WEIGHTS)) -> bool:
     named = {}
-    for space in (*METHODS, WEIGHTS):
+    for space in spaces:
         print(f"\n{space}. Man or woman of test rows: {', '.join(told_gender(world, space) for world in worlds)}")
-        found = [(world, *one) for world in worlds for one in captioned(world, space)]
+        found = []
+        for world in worlds:
+            candidates = placed_captions(world, space, texts_of_study())
+            found += [(world, *one) for one in captioned(world, space, candidates)]
         rows = [row for world, label, data in found for row in caption_rows(world, label, data)]
         head = ["seed", "class", "its error rate", "side", "caption", "score", "coverage", "precision", "error rate"]
         table(head, rows)
-        named[space] = [f" {GENDERS[label]}" in data["hard"][0]["text"] for _, label, data in found if data["hard"]]
-        print(f"\nhardest caption names the minority gender: {sum(named[space])} of {len(found)} directions")
+        hardest = [(label, data["hard"][0]["text"]) for _, label, data in found if data["hard"]]
+        named[space] = [names_gender(text, GENDERS[label]) for label, text in hardest]
+        other = sum(names_gender(text, GENDERS[1 - label]) for label, text in hardest)
+        print(f"\nhardest caption names the minority gender: {said(sum(named[space]), len(found))} of directions")
+        print(f"the other gender: {other}; chance, of the candidates: {1 / 3:.3f}")
     return len(named["bridge"]) == len(CLASSES) * len(worlds) and all(named["bridge"])
+
+
+def unbalanced(worlds: Sequence[World]) -> bool:
+    return captions([replace(world, like_training=True) for world in worlds], ("bridge", WEIGHTS))
+
+
+def names_gender(text: str, gender: str) -> bool:
+    return gender in text.split()
+
+
+def texts_of_study() -> list[str]:
+    return errata.explain.caption_candidates(("person", *GENDERS), adjectives=CLASSES, prepositions=ATTRIBUTES)
 
 
 def told_gender(world: World, space: str) -> str:
@@ -260,7 +285,7 @@ def caption_rows(world: World, label: int, data: dict[str, Any]) -> Iterator[lis
         yield [world.seed, *told, *rates, failed]
 
 
-def captioned(world: World, space: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def captioned(world: World, space: str, candidates: Captions) -> Iterator[tuple[int, dict[str, Any]]]:
     """For each class its captions: directions and thresholds from validation rows, measured on test rows."""
     slicer = world.directions(space)
     parts = [world.evaluation(role, space) for role in ("validation", "test")]
@@ -270,10 +295,6 @@ def captioned(world: World, space: str) -> Iterator[tuple[int, dict[str, Any]]]:
         representations={space: np.concatenate([part.representations[space] for part in parts])},
         class_names=CLASSES,
     )
-    texts = errata.explain.caption_candidates(("person", *GENDERS), adjectives=CLASSES, prepositions=ATTRIBUTES)
-    placed = bridge_of(world.faces, world.seed, space).transform_texts(bridging.sentences(texts))
-    references = errata.explain.reference_captions([f"{name} person" for name in CLASSES])
-    candidates = Captions(texts, placed, space, references=references, score="difference")  # as the study was told
     weights = slicer.membership(both)
     searched = np.arange(len(both)) < len(parts[0])
     for j, rule in enumerate(slicer.rules_):
@@ -286,6 +307,12 @@ def captioned(world: World, space: str) -> Iterator[tuple[int, dict[str, Any]]]:
         data["hard"].sort(key=lambda row: row["score"])
         data["easy"].sort(key=lambda row: -row["score"])
         yield label, data
+
+
+def placed_captions(world: World, space: str, texts: list[str]) -> Captions:
+    placed = bridge_of(world.faces, world.seed, space).transform_texts(bridging.sentences(texts))
+    references = errata.explain.reference_captions([f"{name} person" for name in CLASSES])
+    return Captions(texts, placed, space, references=references, score="difference")  # as the study was told
 
 
 def upweight(worlds: Sequence[World]) -> bool:
@@ -379,6 +406,7 @@ STUDIES: dict[str, Callable[[Sequence[World]], bool]] = {
     "natural": natural,
     "strength": strength,
     "captions": captions,
+    "unbalanced": unbalanced,
     "upweight": upweight,
     "runs": runs,
 }

@@ -6,6 +6,7 @@ Old: 45 and over; young: 12 to 30. Old women and young men are the minority of t
 from __future__ import annotations
 
 import io
+import itertools
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -42,8 +43,14 @@ PLAIN = Recipe(EPOCHS)
 OTHER = Recipe(4, architecture="resnet18-slim")
 METHODS: dict[str, Any] = {"bridge": "cca", "bridge, ridge": "ridge"}
 WEIGHTS = "bridge, ImageNet weights"
+TOLD = "bridge, told of age and race"
 OWN = "own layer"
 SPACES = ("backbone", *METHODS, WEIGHTS, OWN)
+# Words that UTKFace can check, of people of 12 and over, and for whom they hold. Years: both ends within.
+AGES = {"": (12, 116), "teenage": (12, 19), "young": (12, 30), "old": (45, 116), "elderly": (65, 116)}
+OTHER_AGES = {"middle-aged": (31, 44)}
+RACES = {"": None, "white": "white", "black": "black", "Asian": "asian", "Indian": "indian"}
+PEOPLE = {"person": None, "man": True, "woman": False}
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +61,7 @@ class Faces:
     features: Array  # (n, 1280)
     ages: Array  # (n,)
     male: Array  # (n,) bool
+    races: Array  # (n,) one of five
     folder: Path
 
     @classmethod
@@ -62,7 +70,8 @@ class Faces:
         pixels = kept(folder / f"utkface-pixels-{PX}px.npy", lambda: np.stack([_small(data) for data in rows.image]))
         seen = partial(bridging.seen, rows.image.tolist(), BACKBONE_PX)
         features = kept(folder / f"utkface-{BACKBONE_PX}px.npy", seen)
-        return cls(pixels, features, rows.age.to_numpy(), (rows.gender == "male").to_numpy(), folder)
+        male = (rows.gender == "male").to_numpy()
+        return cls(pixels, features, rows.age.to_numpy(), male, rows.race.to_numpy(dtype=str), folder)
 
     @cached_property
     def labels(self) -> Array:
@@ -88,6 +97,23 @@ class Faces:
         else:
             phrases = [f"{word} {adult}", f"{word} person", adult]
         return errata.explain.reference_captions([*phrases, "person"])
+
+    @cached_property
+    def checkable_captions(self) -> list[tuple[str, Array]]:
+        """Captions of age, race and gender, each with the rows ((n,) bool) that they fit."""
+        every = AGES | OTHER_AGES
+        words = list(itertools.product(every, RACES, PEOPLE))
+        texts = errata.explain.reference_captions([" ".join(filter(None, each)) for each in words])
+        return [(text, self._fitting(*each)) for text, each in zip(texts, words, strict=True)]
+
+    def _fitting(self, age: str, race: str, person: str) -> Array:
+        youngest, oldest = (AGES | OTHER_AGES)[age]
+        fits: Array = (self.ages >= youngest) & (self.ages <= oldest)
+        if race:
+            fits = fits & (self.races == RACES[race])
+        if PEOPLE[person] is not None:
+            fits = fits & (self.male == PEOPLE[person])
+        return fits
 
 
 def _small(data: bytes) -> Array:
@@ -183,9 +209,13 @@ def bridge_of(faces: Faces, seed: int, space: str) -> Bridge:
         weights = bridging.network()._fc.weight.detach().numpy()
         plain = Bridge.from_weights(weights, bridging.sentences(names), method="cca")
         return plain.recentred(faces.features[roles["train"]])
-    rows, texts = zip(*((row, text) for row in roles["captioned"] for text in faces.captions(row)), strict=True)
+    if space == TOLD:
+        pairs = [(row, text) for text, fits in faces.checkable_captions for row in roles["captioned"] if fits[row]]
+    else:
+        pairs = [(row, text) for row in roles["captioned"] for text in faces.captions(row)]
+    rows, texts = zip(*pairs, strict=True)
     known, labels = np.unique(texts, return_inverse=True)
-    return Bridge.fit(faces.features[list(rows)], bridging.sentences(known), labels, method=METHODS[space])
+    return Bridge.fit(faces.features[list(rows)], bridging.sentences(known), labels, method=METHODS.get(space, "cca"))
 
 
 @cache
