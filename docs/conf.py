@@ -21,10 +21,12 @@ html_title = "Errata"
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": True,
-    "secondary_sidebar_items": ["page-toc"],
+    # The tables of papers.md take the whole width.
+    "secondary_sidebar_items": {"**": ["page-toc"], "papers": []},
     "show_prev_next": False,
 }
 html_show_sourcelink = False
 html_copy_source = False
 html_static_path = ["_static"]
 html_css_files = ["wide.css"]
+html_sidebars = {"papers": []}
