@@ -115,9 +115,40 @@ def test_a_search_without_a_path_does_not_say_that_approximations_were_tested():
     labels, predictions, layer = own_layer()
     evaluation = Evaluation(labels=labels, predictions=predictions, representations={"layer": layer})
     slicers = {"barlow": errata.slicers.Barlow()}
-    (note,) = own_layer_notes(evaluation, slicers, [], {}, errata.Settings())
+    (note,) = own_layer_notes(evaluation, slicers, [], {}, {}, errata.Settings())
     assert "so only approximations can be tested, and there was none to test." in note
     assert "none holds" not in note
+
+
+def rare_group(seed=0, n=3000):
+    """A group that fails, which a column and the model's own layer both tell."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 2, n)
+    x = rng.normal(size=(n, 6))
+    predictions = np.where(rng.random(n) < np.where(x[:, 0] > 1.2, 0.5, 0.05), 1 - labels, labels)
+    layer = x.copy()
+    layer[:, 1] += 3 * predictions
+    return Evaluation(labels=labels, predictions=predictions, representations={"layer": layer}, metadata={"z": x[:, 0]})
+
+
+@pytest.mark.parametrize("methods", [["barlow:as_published"], ["rules", "barlow"]])
+def test_a_path_that_is_confirmed_needs_no_way_out_whatever_its_preset_and_whoever_found_it_first(methods):
+    options = {"barlow": {"slices": 1}}
+    audit = errata.audit(rare_group(5), methods=methods, options=options, map=False, self_test=False)
+    assert any(slice_.verdict == "confirmed" and methods[-1] in slice_.found_by for slice_ in audit.slices)
+    assert not any(note.startswith("barlow searched") for note in audit.settings["notes"])
+
+
+def test_the_way_out_has_the_options_of_a_built_method_and_names_what_it_cannot_hold():
+    labels, predictions, layer = own_layer()
+    evaluation = Evaluation(labels=labels, predictions=predictions, representations={"layer": layer})
+    train = Evaluation(
+        labels=labels, predictions=predictions, representations={"layer": layer}, ids=np.arange(len(labels)) + 10_000
+    )
+    methods = [errata.slicers.Barlow(depth=2)]
+    audit = errata.audit(evaluation, methods=methods, train=train, map=False, self_test=False)
+    (note,) = [note for note in audit.settings["notes"] if note.startswith("barlow searched")]
+    assert "options={'barlow': {'depth': 2, 'representation': 'robust'}}, train=train, settings=" in note
 
 
 def save_own_layer(path):
@@ -151,12 +182,23 @@ def searched(audit):
 def test_the_way_out_is_a_command_of_the_same_rows_and_options(two_ways, tmp_path, monkeypatch, capsys):
     run(monkeypatch, capsys, *shlex.split(two_ways[0])[1:])
     first = errata.load(tmp_path / "one")
-    second = errata.load(tmp_path / "one-prediction")
+    second = errata.load(tmp_path / "one-barlow-prediction")
     assert searched(second) == searched(first)
     assert second.settings["methods"] == ["barlow"]
     assert second.settings["options"] == {"barlow": {"scope": "prediction", "representation": "embedding"}}
     assert (second.settings["seed"], second.settings["run"], second.settings["level"]) == (3, 2, 0.05)
     assert set(second.evaluation.metadata) == {"patient", "site"}
+
+
+def test_two_ways_out_have_two_folders_and_leave_the_files_of_the_first_gate(tmp_path, monkeypatch, capsys):
+    save_own_layer(tmp_path / "rows.npz")
+    words = ["audit", tmp_path / "rows.npz", "-o", tmp_path / "one", "--method", "barlow,barlow:as_published"]
+    gates = ["--metadata", "all", "--summary", tmp_path / "gate.md", "--junit", tmp_path / "gate.xml"]
+    printed = run(monkeypatch, capsys, *words, *gates, "--no-map").out.splitlines()
+    commands = [shlex.split(line) for line in printed if line.startswith("errata audit ")]
+    folders = [command[command.index("-o") + 1] for command in commands]
+    assert folders == [f"{tmp_path}/one-barlow-prediction", f"{tmp_path}/one-barlow-as_published-prediction"]
+    assert not any("gate" in word for command in commands for word in command)
 
 
 def test_the_way_out_by_another_model_is_a_line_of_the_same_rows_and_options(two_ways, tmp_path):

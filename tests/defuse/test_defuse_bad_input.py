@@ -376,7 +376,9 @@ def test_a_normalisation_that_is_a_little_better_is_told(given, other, said, mon
     found = check_normalisation(Classifier(Coloured(), wrong), *coloured())
     assert said in found
     assert bool(found) == bool(said)
-    assert not said or found.endswith("; where it was trained so, regions may come from the pixels alone: do this")
+    assert not said or found.endswith(
+        "; if it was trained with that normalisation, regions may be an effect of the pixels alone: do this"
+    )
 
 
 def test_the_sentence_of_a_run_has_the_note_of_its_normalisation(tmp_path, monkeypatch):

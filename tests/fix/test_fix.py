@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from errata.core import Evaluation, InputError, Plan, Slice
+import errata
+from errata.core import Evaluation, InputError, Plan, Slice, Source
 from errata.fix import by_chance, by_confidence, make_prompts, select, upweight
 from support.explanations import captions
 
@@ -102,3 +103,22 @@ def test_nothing_to_draw_is_said():
         make_prompts([captioned("s1", 0, ["x"])], side="hrad")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="must be at least 1; got 0 and 1"):
         make_prompts([captioned("s1", 0, ["x"])], 0)
+
+
+@pytest.mark.parametrize("columns", [(), ("predictions",)])
+def test_rows_that_cannot_be_placed_in_a_slice_are_refused_by_name(columns):
+    """A slice within a label cannot be found among rows without labels."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 1000)
+    x = rng.normal(size=(1000, 2))
+    wrong = rng.random(1000) < np.where((x[:, 0] > 1) & (labels == 1), 0.9, 0.03)
+    rows = {"labels": labels, "predictions": np.where(wrong, 1 - labels, labels), "representations": {"x": x}}
+    sources = {"x": Source(from_model=False)}
+    audit = errata.audit(Evaluation(**rows, sources=sources), methods=["gmm"], within="label", map=False)
+    (target, *_) = audit.confirmed
+    known = {name: rows[name] for name in columns}
+    others = Evaluation(representations={"x": x}, sources=sources, ids=np.arange(1000) + 5000, **known)
+    said = f"these rows cannot be placed in {target.id}.*: they lack the labels or predictions that the slice is within"
+    for plan in (errata.plan_weights, errata.plan_selection):
+        with pytest.raises(InputError, match=said):
+            plan(audit, others)

@@ -7,6 +7,7 @@ import pytest
 
 import errata
 from errata.core import InputError
+from errata.explain.training_opponents import Opponents
 from errata.fix.labels import plan_labels as plan_embedded
 from errata.store import load_plan, save_plan
 from support.command import run
@@ -158,3 +159,30 @@ def test_what_cannot_be_planned_is_said(world):
         plan_embedded(world.audit, world.train)
     with pytest.raises(InputError, match="rows of the audit are also training rows"):
         errata.plan_labels(world.audit, world.audited, by="loss")
+
+
+def test_an_audit_with_more_training_rows_than_rows_is_saved_opened_and_planned_from(world, tmp_path):
+    """A shown training row has a number among the training rows, of which there may be more than audited ones."""
+    few = world.audited.rows(np.arange(len(world.audited)) < 600)
+    audit = errata.audit(few, train=world.train, methods=["infembed"], map=False, self_test=False)
+    shown = [row.row for slice_ in audit.slices for row in slice_.explanation(Opponents).opponents]
+    assert max(shown) >= len(few)
+    errata.save(audit, tmp_path / "audit")
+    again = errata.load(tmp_path / "audit")
+    ids = [slice_.id for slice_ in again.slices]
+    plan = errata.plan_labels(again, world.train, 100, slices=ids)
+    assert plan.ids.tolist() == errata.plan_labels(audit, world.train, 100, slices=ids).ids.tolist()
+
+
+def test_opponents_of_a_class_audited_by_its_false_negatives_are_found_among_all_training_rows():
+    world = World(seed=3)
+    foreign = replace(world.audited, sources={"x": errata.Source(from_model=False)})  # else the outcome is known there
+    audit = errata.audit(
+        foreign, train=world.train, methods=["gmm"], metric="fnr", positive=0, map=False, self_test=False
+    )
+    assert audit.slices
+    plan = errata.plan_labels(audit, world.train, 50, slices=[slice_.id for slice_ in audit.slices])
+    rows = plan.rows_of(world.train)
+    wrong = world.said != world.truth
+    assert wrong[rows].mean() > 0.7 > 3 * wrong.mean()
+    np.testing.assert_array_equal(plan.labels_of(world.train)[rows], 1 - world.said[rows])

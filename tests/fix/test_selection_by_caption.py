@@ -143,3 +143,10 @@ def test_the_command_takes_the_texts_of_the_audit(audit, tmp_path: Path):
     refused = run(*words, "--by", "caption")
     assert refused.code == 2
     assert "needs `texts`" in refused.err
+
+
+def test_texts_that_are_a_path_are_refused(audit):
+    with pytest.raises(InputError, match=r"`texts` must be errata\.Captions; got 'x\.npz'; read a file with"):
+        errata.plan_selection(audit, world(500, 2), by="caption", texts="x.npz")
+    with pytest.raises(InputError, match=r"`texts` must be errata\.Captions; got 'x\.npz'; read a file with"):
+        errata.audit(world(500, 2), methods=["directions"], texts="x.npz")

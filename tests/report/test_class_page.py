@@ -101,6 +101,26 @@ def test_classes_share_the_room_of_a_saved_page(tree_audit: Audit) -> None:
         assert "Heat maps and attacks of 5 of 6 rows are left out of the saved page." in words(shown)
 
 
+def test_heat_maps_and_attacks_stand_below_their_own_images(tree_audit: Audit) -> None:
+    """Of the second class the first row is drawn, and the fourth, which shares its images with the first class."""
+    audit = drawn(tree_audit, classes=6)
+    (trees,) = of_kind(audit.explanations, GroupTrees)
+    first, second, *others = trees.groups
+    shared = first.features[0].images[0]
+    images = list(second.features[0].images)
+    images[3] = replace(images[3], heat=shared.heat, attack=shared.attack)
+    changed = replace(second.features[0], images=tuple(images))
+    groups = (first, replace(second, features=(changed, *second.features[1:])), *others)
+    html = page(to_html(replace(audit, explanations=(replace(trees, groups=groups),))), second.id)
+    strips = [part.partition("</div>")[0] for part in html.split('<div class="strip six">')[1:4]]
+    for strip in strips[1:]:
+        cells = strip.split("<span>")[1:]
+        assert [
+            f"row row-{image.row}" in cell or f"in row row-{image.row}" in cell
+            for cell, image in zip(cells, images, strict=True)
+        ] == [True, False, False, True, False, False]
+
+
 def test_images_of_features_stay_within_the_budget(tree_audit: Audit, monkeypatch) -> None:
     monkeypatch.setattr("errata.report.image_sources.BUDGET", 5_000)
     html = to_html(drawn(tree_audit, classes=2))

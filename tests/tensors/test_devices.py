@@ -36,6 +36,7 @@ def test_device_of_a_model_comes_from_parameters_or_buffers():
     [
         ("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", True),
         ("cuDNN error: CUDNN_STATUS_ALLOC_FAILED", True),
+        ("CUDA error: out of memory", True),
         ("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm(...)`", False),
     ],
 )

@@ -197,6 +197,16 @@ def test_a_network_for_grey_images_is_trained_on_them() -> None:
     assert np.array_equal(outputs(model, images[..., 0])[0], outputs(model, images[..., :1])[0])
 
 
+def test_a_network_that_raises_without_words_is_one_sentence() -> None:
+    class Unfinished(torch.nn.Linear):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            raise NotImplementedError
+
+    images, labels = pictures(20, 0)
+    with pytest.raises(InputError, match=r"does not take images of .*: NotImplementedError; give a network"):
+        fit(Unfinished(2, 2), images, labels, epochs=1, batch=10, lr=1e-3)
+
+
 def test_images_that_a_network_does_not_take_are_one_sentence() -> None:
     images, labels = pictures(20, 0)
     words = r"does not take images of 1 x 16 x 16 .*`network\(..., channels=1\)` for grey"

@@ -10,7 +10,8 @@ from typing import Any
 
 import typer
 
-REPLACED = ("output", "method", "within")  # by a new folder, and by the method and where it shall search
+# By a new folder, and by the method and where it shall search; files of a gate are the first audit's.
+REPLACED = ("output", "method", "within", "junit", "summary")
 
 
 def further_commands(
@@ -25,11 +26,13 @@ def further_commands(
     given = [f"{name}={value!r}" for name, value in reading.items() if value]
     read = f"errata.inputs.read({', '.join([repr(str(source)), *given])})"
     commands = []
-    for code in re.findall("`([^`]*)`", "\n".join(notes)):
+    # Note by note: a name of a column may hold a single backtick.
+    for code in [code for note in notes for code in re.findall("`([^`]*)`", note)]:
         if code.startswith(COMMAND):
             changes = shlex.split(code.removeprefix(COMMAND))
             method = changes[changes.index("--method") + 1]
-            words = ["errata", "audit", str(source), "-o", f"{output}-prediction", *_typed(context, method), *changes]
+            folder = f"{output}-{method.replace(':', '-')}-prediction"
+            words = ["errata", "audit", str(source), "-o", folder, *_typed(context, method), *changes]
             commands.append(shlex.join(words))
         elif code.startswith("errata.audit("):
             commands.append(code.replace(f"({ROWS},", f"({read},", 1))

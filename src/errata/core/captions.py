@@ -92,6 +92,12 @@ class Captions:
             )
 
 
+def check_captions(texts: Any) -> None:
+    """Raise for what is no `Captions`, such as the path of a file of them."""
+    if not isinstance(texts, Captions):
+        raise InputError(f"`texts` must be errata.Captions; got {texts!r}; read a file with errata.inputs.read_texts")
+
+
 def _checked_texts(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         raise InputError(f"`texts` must be a list of texts, shape (m,); got the text {value!r}")

@@ -49,7 +49,7 @@ def for_metric(evaluation: Evaluation, metric: str, positive: str | int | None =
         return evaluation, everywhere
     if metric in OF_TARGETS:
         return _directed(evaluation, metric), everywhere
-    view = _against_the_rest(evaluation, metric, positive)
+    view = against_the_rest(evaluation, metric, positive)
     assert view.labels is not None
     rows = view.labels == (metric == "fnr")
     if not rows.any():
@@ -65,7 +65,7 @@ def _directed(evaluation: Evaluation, metric: str) -> Evaluation:
     return replace(evaluation, losses=np.maximum(signed, 0), metric=metric)
 
 
-def _against_the_rest(evaluation: Evaluation, metric: str, positive: str | int | None) -> Evaluation:
+def against_the_rest(evaluation: Evaluation, metric: str, positive: str | int | None) -> Evaluation:
     """The evaluation with two classes: the positive one, 1, and all others, 0."""
     if evaluation.task == "multilabel":
         return one_label(evaluation, positive)

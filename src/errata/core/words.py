@@ -20,16 +20,18 @@ def words_of(text: str) -> list[str]:
 
 
 def memory_size(count: int) -> str:
-    """ "1,000 bytes", "11.7 KiB", "4.0 GiB": so many bytes, in the largest unit of which there is one."""
-    size = float(count)
-    unit = "bytes"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if size < 1024:
+    """ "1,000 bytes", "11.7 KiB", "4.0 GiB": so many bytes, in the largest unit of which there is one as it is told."""
+    if count == 1:
+        return "1 byte"
+    if count < 1024:
+        return f"{count:,} bytes"
+    size = count / 1024
+    unit = "KiB"
+    for larger in ("MiB", "GiB", "TiB"):
+        if round(size, 1) < 1024:
             break
         size /= 1024
         unit = larger
-    if unit == "bytes":
-        return f"{count:,} bytes"
     return f"{size:,.1f} {unit}"
 
 

@@ -49,7 +49,9 @@ def check_normalisation(
     if best - accuracy > FAR_BETTER:
         raise InputError(f"{accuracies}; {cure}, or set `check_prepare` to false if this is it")
     # Not an error: a network that was trained for too short likes more contrast too.
-    return f"{accuracies}; where it was trained so, regions may come from the pixels alone: {cure}"
+    return (
+        f"{accuracies}; if it was trained with that normalisation, regions may be an effect of the pixels alone: {cure}"
+    )
 
 
 def _accuracy(classifier: Classifier, images: Array, labels: Array, device: torch.device | str | None) -> float:

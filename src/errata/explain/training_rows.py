@@ -26,6 +26,7 @@ TEXT = 240
 class TrainingRow(Example):
     """One training row, with a small image or the beginning of its text: an audit does not hold the rest."""
 
+    row: int  # its number among the training rows
     text: str | None
     picture: str | None  # as a data: address
     influence: float  # the mean over the rows that were asked about

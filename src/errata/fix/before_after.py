@@ -8,12 +8,11 @@ from typing import TypeVar
 import numpy as np
 
 from ..core import Array, Audit, Comparison, Evaluation, InputError, Plan, Slice
-from ..core.apply import apply
 from ..core.comparison import Group, measure
 from ..core.confirm import Settings, SplitTask
 from ..core.grouping import copies_mask
 from ..core.searched import ERROR, for_metric
-from .targets import refuse_audited, target_slices
+from .targets import place_targets, refuse_audited, target_slices
 
 Model = TypeVar("Model")
 
@@ -195,7 +194,7 @@ def _aligned(before: Evaluation, after: Evaluation) -> Evaluation:
 
 def _groups(audit: Audit, targets: list[Slice], before: Evaluation, after: Evaluation) -> Iterator[Group]:
     """Yield, for each task, all rows, the rows outside every slice, and each slice."""
-    weights = apply(audit, before) if targets else {}
+    weights = place_targets(audit, targets, before) if targets else {}
     audited = dict(audit.evaluation.tasks())
     earlier = dict(before.tasks())
     later = dict(after.tasks())

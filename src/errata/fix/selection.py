@@ -9,13 +9,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from ..core import Array, Audit, Captions, Evaluation, InputError, Plan, Slice
-from ..core.apply import apply
 from ..core.blocks import unit
+from ..core.captions import check_captions
 from ..core.errors import unknown
 from ..core.scope import rows_in_scope
 from ..explain.captions import DirectionCaptions
 from ..explain.descriptions import unit_products
-from .targets import no_targets, refuse_audited, target_slices
+from .targets import no_targets, place_targets, refuse_audited, target_slices
 
 By = Literal["slices", "caption", "confidence", "random"]
 
@@ -87,7 +87,7 @@ def plan_selection(
     refuse_audited(audit, pool, "in the pool")
     if texts is not None:
         return select_by_caption(targets, pool, texts, per_class)
-    weights = apply(audit, pool)
+    weights = place_targets(audit, targets, pool)
     depth = np.max([weights[slice_.id] / slice_.threshold for slice_ in targets], axis=0)
     ids = tuple(slice_.id for slice_ in targets)
     return select(pool, depth, per_class, least=0.0, slices=ids, facts={"by": by})
@@ -108,6 +108,8 @@ def check_way(by: str, texts: Captions | None) -> None:
             "selection by caption needs `texts`, since an audit stores captions without embeddings; give the texts "
             "that it was made with"
         )
+    if texts is not None:
+        check_captions(texts)
     if by != "caption" and texts is not None:
         raise InputError(f"`texts` are read by by='caption' alone; got by={by!r}; leave one of them out")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core import Audit, Evaluation, InputError, Slice
+from ..core import Array, Audit, Evaluation, InputError, Slice
+from ..core.apply import apply
 from ..core.judgement import choose
 from ..core.same_rows import count_same_rows
 
@@ -16,6 +17,18 @@ def target_slices(audit: Audit, ids: Sequence[str] | None) -> list[Slice]:
         if name in audit and audit[name].column < 0:
             raise InputError(f"slice {name} is defined by its outcomes and cannot be found in other rows; name another")
     return chosen
+
+
+def place_targets(audit: Audit, targets: Sequence[Slice], rows: Evaluation) -> dict[str, Array]:
+    """Return the (n,) weights of rows in each slice, by its id; raise InputError where one cannot be placed there."""
+    weights = apply(audit, rows)
+    lost = [slice_.id for slice_ in targets if slice_.id not in weights]
+    if lost:
+        raise InputError(
+            f"these rows cannot be placed in {', '.join(lost)}: they lack the labels or predictions that the slice is "
+            "within, or it is a list of other rows; add these columns, or name other slices"
+        )
+    return weights
 
 
 def no_targets(audit: Audit) -> str:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core import Array, Audit, Evaluation, InputError, Plan
-from ..core.apply import apply
-from .targets import no_targets, refuse_audited, target_slices
+from .targets import no_targets, place_targets, refuse_audited, target_slices
 
 
 def plan_weights(audit: Audit, train: Evaluation, factor: float = 2.0, *, slices: Sequence[str] | None = None) -> Plan:
@@ -54,7 +53,7 @@ def plan_weights(audit: Audit, train: Evaluation, factor: float = 2.0, *, slices
     if not targets:
         return Plan("weights", no_targets(audit))
     refuse_audited(audit, train, "training rows")
-    weights = apply(audit, train)
+    weights = place_targets(audit, targets, train)
     flagged = np.any([weights[slice_.id] >= slice_.threshold for slice_ in targets], axis=0)
     ids = tuple(slice_.id for slice_ in targets)
     why = f"{int(flagged.sum()):,} of {len(train):,} rows lie in {', '.join(ids)} and count {factor:g} times"

@@ -90,7 +90,7 @@ def to_arrow(table: Any) -> pa.Table:
             frame = frame.collect()
         return nw.maybe_reset_index(frame).to_arrow()
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        reason = str(error).splitlines()[0]
+        reason = (str(error) or type(error).__name__).splitlines()[0]
         raise InputError(f"the table cannot be read ({reason}); give each column one type") from error
 
 

@@ -11,8 +11,14 @@ import torch
 
 from ..core import InputError
 
-# How a CPU and the libraries of a GPU say it, in a RuntimeError: OutOfMemoryError is of torch's own allocator alone.
-OUT_OF_MEMORY = ("DefaultCPUAllocator", "bad_alloc", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED")
+# How a CPU, a GPU and its libraries say it in a RuntimeError: OutOfMemoryError is of torch's own allocator alone.
+OUT_OF_MEMORY = (
+    "out of memory",
+    "DefaultCPUAllocator",
+    "bad_alloc",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+)
 
 
 def to_device(nested: Any, device: torch.device | str) -> Any:

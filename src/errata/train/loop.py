@@ -319,8 +319,9 @@ def naming_images(pixels: torch.Tensor) -> Iterator[None]:
         if is_out_of_memory(error):  # which is not about the images
             raise
         shape = " x ".join(map(str, pixels.shape[1:]))
+        words = str(error) or type(error).__name__
         raise InputError(
-            f"the model does not take images of {shape} (channels, height, width): {str(error).splitlines()[0]}; "
+            f"the model does not take images of {shape} (channels, height, width): {words.splitlines()[0]}; "
             "give a network for them, `network(..., channels=1)` for grey ones"
         ) from error
 

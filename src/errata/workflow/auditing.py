@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import store
 from ..core import Array, Audit, Captions, Evaluation, InputError, Progress, silent
+from ..core.captions import check_captions
 from ..core.confirm import Settings, SplitTask, describe_sensitivity
 from ..core.evaluation import INFLUENCE
 from ..core.grouping import settle_groups
@@ -143,8 +144,7 @@ def audit(
     settings = settings or Settings()
     options = options or {}
     asked = influence_options(influence)
-    _check_rows(evaluation, train)
-    _check_descriptions(evaluation, texts, vocabulary)
+    _check_input(evaluation, train, texts, vocabulary)
     effort = Effort(open_engine(engine, memory), search_rows, progress)
     if methods is None:
         methods = default_methods(evaluation, required=slices is None)
@@ -173,7 +173,8 @@ def audit(
     findings = find_slices(embedded.evaluation, built, discover, settings, **places)
     tested = measure_search(repeat, findings, self_test, progress)
     embedded, unranked = rank_training_rows(embedded, len(findings.slices), discover, asked)
-    said += [*unranked, *own_layer_notes(evaluation, built, findings.slices, _given(search), settings)]
+    files = {"train": train, "slices": slices, "texts": texts, "vocabulary": vocabulary}
+    said += [*unranked, *own_layer_notes(evaluation, built, findings.slices, _given(search), files, settings)]
     record = {**search, **_settings_record(settings, method_names(methods), options, train, findings, sought, said)}
     record |= {"look": look, "softness": softness, "ownership": ownership, "groups": grouping}
     record["influence"] = embedded.record or None
@@ -294,7 +295,9 @@ def save(audit: Audit, folder: str | Path) -> Path:
     return store.save(audit, folder, report=to_html(audit))
 
 
-def _check_rows(evaluation: Evaluation, train: Evaluation | None) -> None:
+def _check_input(
+    evaluation: Evaluation, train: Evaluation | None, texts: Captions | None, vocabulary: Sequence[str] | None
+) -> None:
     if not isinstance(evaluation, Evaluation):
         raise InputError(f"`audit` takes an Evaluation; got {type(evaluation).__name__}; make one with errata.collect")
     if len(evaluation) < FEWEST_ROWS:
@@ -307,11 +310,9 @@ def _check_rows(evaluation: Evaluation, train: Evaluation | None) -> None:
         raise InputError(
             f"at least {shared} rows of the evaluation are also in `train`; audit rows the model was not trained on"
         )
-
-
-def _check_descriptions(evaluation: Evaluation, texts: Captions | None, vocabulary: Sequence[str] | None) -> None:
-    """Refuse what `explain` would refuse after the search."""
+    # What `explain` would refuse after the search.
     if texts is not None:
+        check_captions(texts)
         texts.check_with(evaluation)
     if vocabulary is not None:
         check_vocabulary(vocabulary, evaluation)

@@ -11,6 +11,7 @@ from ..core.confirm import Settings
 from ..inputs import other_order
 from ..slicers.barlow import Barlow
 from ..slicers.directions import Directions
+from ..slicers.options import constructor_options
 from .methods import options_of
 
 # Words for what the user gave. A note is kept with its audit, whose bytes are the same wherever its files lie, and it
@@ -65,40 +66,57 @@ def own_layer_notes(
     slicers: Mapping[str, Any],
     slices: Sequence[Slice],
     given: Mapping[str, Any],
+    files: Mapping[str, Any],
     settings: Settings,
 ) -> list[str]:
     """Return the ways out where `barlow` searched the model's own layer by what it cannot test, and nothing held.
 
-    given: the arguments of `audit` that are not its defaults. settings: how strict this look is.
+    given: the arguments of `audit` that are not its defaults. files: those that a note can only name, or None.
+    settings: how strict this look is.
     """
     notes = []
+    named = [name for name, value in files.items() if value is not None]
     for method, slicer in slicers.items():
         if not isinstance(slicer, Barlow) or "label" not in slicer.reads:
             continue
         name = evaluation.representation(slicer.representation, slicer.name)
-        verdicts = [slice_.verdict for slice_ in slices if slice_.method == slicer.name]
+        verdicts = [slice_.verdict for slice_ in slices if method in slice_.found_by]
         if "confirmed" in verdicts or not evaluation.source(name).from_model:
             continue
+        options: Mapping[str, Any] = options_of(method, given.get("options", {}))
+        if method not in given.get("methods", ()):
+            options = _built_with(slicer)
         outcome = "approximations were tested, and none holds"
         if not verdicts:
             outcome = "only approximations can be tested, and there was none to test"
+        line = _by_robust_features(method, options, given, named, settings)
         notes.append(
             f"barlow searched `{name}`, the model's own layer, within each {slicer.scope}: there a path knows which "
             f"rows are wrong, so {outcome}. Paths within a prediction are tested as they are: "
             f"`{COMMAND} --method {method} --set {method}.scope=prediction`, with the input and the other options of "
             "this audit and a new folder beside its own. So are paths of another model's features, best of a robust "
-            f"one, which the rows need first: `{_by_robust_features(method, given, settings)}`. Either is another look "
-            "at the same held-out rows (but for copies that the new features show, which are kept together), "
+            f"one, which the rows need first: `{line}`. Either is another look at the same held-out rows "
+            "(but for copies that the new features show, which are kept together), "
             "tested more strictly than the first: the command counts the audits beside its folder, and the line leaves "
             f"run {settings.run + 1} to it."
         )
     return notes
 
 
-def _by_robust_features(method: str, given: Mapping[str, Any], settings: Settings) -> str:
-    """Return the call that searches a robust model's features, with the other arguments of the audit as they were."""
-    options = {**options_of(method, given.get("options", {})), "representation": "robust"}
-    arguments = {**given, "methods": [method], "options": {method: options}}
+def _built_with(slicer: Barlow) -> dict[str, Any]:
+    """Return the options of a slicer that the user built, but for defaults."""
+    defaults = constructor_options(type(slicer))
+    return {name: getattr(slicer, name) for name, default in defaults.items() if getattr(slicer, name) != default}
+
+
+def _by_robust_features(
+    method: str, options: Mapping[str, Any], given: Mapping[str, Any], named: Sequence[str], settings: Settings
+) -> str:
+    """Return the call that searches a robust model's features, with the other arguments of the audit as they were.
+
+    options: of the method. named: arguments that were given and stand by their names alone, such as training rows.
+    """
+    arguments = {**given, "methods": [method], "options": {method: {**options, "representation": "robust"}}}
     later = replace(settings, run=settings.run + 2)
     strictness = [
         f"{field.name}={getattr(later, field.name)!r}"
@@ -108,6 +126,7 @@ def _by_robust_features(method: str, given: Mapping[str, Any], settings: Setting
     words = [
         f"errata.inputs.add_features({ROWS}, robust_model, loader)",
         *(f"{name}={value!r}" for name, value in arguments.items()),
+        *(f"{name}={name}" for name in named),
         f"settings=errata.Settings({', '.join(strictness)})",
     ]
     return f"errata.audit({', '.join(words)})"

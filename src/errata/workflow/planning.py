@@ -9,6 +9,7 @@ from typing import Any
 from .. import fix
 from ..core import Audit, Evaluation, InputError, Plan
 from ..core.evaluation import INFLUENCE
+from ..core.searched import ERROR, OF_CLASSES, against_the_rest
 from ..explain.training_rows import has_influence
 from ..inputs.influence import InfluenceOptions, embed_all, has_two_logits
 
@@ -84,7 +85,10 @@ def make_plan(plan: fix.PlanFunction, audit: Audit, values: dict[str, Any]) -> P
 
 
 def with_influence(audit: Audit, train: Evaluation) -> tuple[Audit, Evaluation]:
-    """Return both with influence embeddings of one factor: as they are, or of the last layer, as the audit made it."""
+    """Return both with influence embeddings of one factor: as they are, or of the last layer, as the audit made it.
+
+    Of an audit of `fnr` or `fpr`, all training rows are embedded: those of one class could not tell which are doubtful.
+    """
     if has_influence(audit.evaluation, train):
         return audit, train
     made: dict[str, Any] = audit.settings.get("influence") or {}
@@ -97,10 +101,17 @@ def with_influence(audit: Audit, train: Evaluation) -> tuple[Audit, Evaluation]:
     others = {name: array for name, array in evaluation.representations.items() if name != INFLUENCE}
     sources = {name: source for name, source in evaluation.sources.items() if name != INFLUENCE}
     bare = replace(evaluation, representations=others, sources=sources)
-    embedded = embed_all(bare, train, None, _options_made_with(made, bare))
+    metric = audit.settings.get("metric", ERROR)
+    view = train
+    if metric in OF_CLASSES:  # whose rows are of one class against the rest
+        made = {name: value for name, value in made.items() if name != "rows"}
+        view = against_the_rest(train, metric, audit.settings.get("positive"))
+    embedded = embed_all(bare, view, None, _options_made_with(made, bare))
     if embedded.train is None or INFLUENCE not in embedded.train.representations:
         raise InputError("training rows need labels, predictions and the representation that the audit searched")
-    return replace(audit, evaluation=embedded.evaluation), embedded.train
+    influence = embedded.train.representations[INFLUENCE]
+    train = train.with_representation(INFLUENCE, influence, embedded.train.source(INFLUENCE))
+    return replace(audit, evaluation=embedded.evaluation), train
 
 
 def _options_made_with(made: Mapping[str, Any], evaluation: Evaluation) -> InfluenceOptions:

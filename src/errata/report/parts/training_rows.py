@@ -128,10 +128,13 @@ def _compared(alike: Similarity, whose: str, what: str, columns: str) -> str:
 def _degree(cosine: float, other: float, p_value: float, beside: str) -> str:
     """How much more alike than something, by the size of the difference and by how sure it is."""
     large = cosine - other >= MEANS_SOMETHING
+    if p_value > CHANCE and large:
+        return f"not surely more alike than {beside}"
     if p_value > CHANCE:
-        sure = "not surely" if large else "no"
-        return f"{sure} more alike than {beside}"
-    return f"more alike than {beside}" if large else f"more alike than {beside}, by little"
+        return f"no more alike than {beside}"
+    if large:
+        return f"more alike than {beside}"
+    return f"more alike than {beside}, by little"
 
 
 def _beside_label(alike: Similarity, what: str) -> str:
@@ -215,7 +218,7 @@ def _most_telling_column(own: OwnLabel) -> str:
     others = "those that pull it the right way most"
     top = next((share for share in own.shares if share.column != FITTED), None)
     if top is None:
-        return f"no column has values frequent enough to tell {most} from {others}"
+        return f"no column of metadata tells {most} from {others}"
     shares = f"{top.column} is {top.value} in {numbers.out_of(*top.opponents)} of {most} and in "
     shares += f"{numbers.out_of(*top.helpers)} of {others} (all of the label: {numbers.rate_of(*top.label)}"
     if top.p_value is None:  # an audit of a version that listed noise too
