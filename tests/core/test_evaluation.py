@@ -432,3 +432,11 @@ def test_the_first_bad_row_is_found_beyond_the_first_block(dtype):
     X[150_001, 2] = np.nan
     with pytest.raises(InputError, match="row 150001"):
         Evaluation(losses=np.zeros(200_000), representations={"x": X})
+
+
+def test_what_no_regression_has_is_not_asked_for():
+    heights = np.linspace(0, 1, 30)
+    evaluation = Evaluation(labels=heights, predictions=heights, representations={"x": heights[:, None]})
+    for name in ("errors", "probs"):
+        with pytest.raises(InputError, match=f"a tree needs `{name}` of classes; this evaluation is one of regression"):
+            evaluation.need(frozenset({name}), "a tree")

@@ -19,6 +19,7 @@ from .media import Media
 from .scratch import fill_rows
 from .views import view_of
 
+OF_CLASSES = ("errors", "probs")  # what no regression has
 INFLUENCE = "influence"  # the representation that holds influence embeddings
 
 Task = Literal["classification", "multilabel", "regression", "loss"]
@@ -247,8 +248,13 @@ class Evaluation:
         """Raise, by name, for what `who` needs and this evaluation lacks."""
         for name in sorted(names):
             value: Any = getattr(self, name)
-            if value is None or (isinstance(value, Mapping) and not value):
-                raise MissingInput(f"{who} needs `{name}`, which this evaluation does not have; add it to the input")
+            if value is not None and not (isinstance(value, Mapping) and not value):
+                continue
+            if name in OF_CLASSES and self.task == "regression":
+                raise MissingInput(f"{who} needs `{name}` of classes; this evaluation is one of regression")
+            if name == "errors":
+                raise MissingInput(f"{who} needs errors, which labels with `predictions` or `probs` tell; add them")
+            raise MissingInput(f"{who} needs `{name}`, which this evaluation does not have; add it to the input")
 
     def representation(self, name: str | None, who: str) -> str:
         """The name of the representation to use: `name`, or the first one where it is None."""
