@@ -199,6 +199,12 @@ def test_lengths_are_of_held_out_rows_by_weight(study):
     assert lengths == {"words of a text": 4.5, "more than all rows": 1.5}
 
 
+def test_two_groups_are_apart_by_the_spread_of_their_own_rows(study):
+    layer = np.array([[-2.0, 0.0], [2.0, 0.0], [-2.0, 20.0], [2.0, 20.0], [90.0, 90.0]])
+    misled = np.array([True, True, True, True, False])
+    assert study("worst_group_layer").apart(layer, misled, np.array([0, 0, 1, 1, 1])) == 10
+
+
 def test_a_run_of_one_epoch_has_no_second(study, tmp_path):
     epoch = {"v": [0.5, 0.5], "t": [0.9, 0.9], "minority": 0.05}
     with pytest.raises(SystemExit, match="--epochs 2 or more"):
