@@ -224,6 +224,7 @@ def movielens(seed: int, folder: Path) -> Case:
         "stars": stars[asked] + 1,
         "one star": stars[asked] == 0,
         **{name: kinds == name for name in ("Action", "Drama", "Comedy")},
+        "drama or comedy": np.isin(kinds, ("Drama", "Comedy")),
         "largest probability": probs.max(axis=1),
         "predicted less true stars": probs @ np.arange(1, 6) - (stars[asked] + 1),
     }
@@ -372,9 +373,14 @@ def weights_of(case: Case, seed: int) -> dict[str, list[Array]]:
     mixture = GaussianMixture(case.clusters, random_state=seed, reg_covar=1e-4).fit(columns_[searched])
     mine = mixture.predict(columns_)
     found["mixture"] = [(mine == c).astype(float) for c in range(case.clusters)]
-    found["highest loss"] = [(half.losses >= np.quantile(half.losses, 1 - case.size)).astype(float)]
+    found["highest loss"] = [highest_losses(case, half)]
     found["all rows"] = [np.ones(len(searched))]
     return found
+
+
+def highest_losses(case: Case, half: Halves) -> Array:
+    """(n,) as many rows as a light is to have, by their own loss."""
+    return (half.losses >= np.quantile(half.losses, 1 - case.size)).astype(float)
 
 
 def measured(case: Case, seed: int) -> dict[str, list[Region]]:
@@ -399,9 +405,10 @@ def methods(case: Case) -> list[tuple[str, str, dict[str, Any]]]:
     published["advanced"] |= {"solver": "adam", "dimming": "by_peak", "loss": "given", "drop_below": 0.0}
     ours = {"size": case.size, "slices": 1, "advanced": {"grow": False, "widen": False, "loss": "given"}}
     lights = [("light, as published", "spotlight:as_published", published), ("light", "spotlight", ours)]
-    if case.coarse is None:
-        return [*lights, ("GEORGE", "george:as_published", {})]
-    return [*lights, ("GEORGE", "george:as_published", {"slices": 1000}), (COARSE, "george:as_published", {})]
+    # By itself `george` returns the ten clusters with most errors, and the worst of all may be none of them.
+    every = {"slices": len(case.labels)}
+    names = ["GEORGE"] if case.coarse is None else ["GEORGE", COARSE]
+    return [*lights, *((name, "george:as_published", every) for name in names)]
 
 
 def coarsened(case: Case, rows: Evaluation) -> Evaluation:
@@ -568,6 +575,8 @@ def main() -> None:
     parser.add_argument("--worlds", type=Path, help="of the case scenes")
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "errata-studies")
     asked = parser.parse_args()
+    if "scenes" in asked.cases and not asked.worlds:
+        parser.error("the case scenes wants --worlds FOLDER; `errata bench spotcheck -o FOLDER` trains its worlds")
     for name in asked.cases or [name for name in CASES if name != "scenes"]:
         began = time.process_time()
         folder = asked.worlds if name == "scenes" else asked.cache

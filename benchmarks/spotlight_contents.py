@@ -4,12 +4,15 @@
     python benchmarks/spotlight_contents.py errors               do ImageNet's errors stay in a super-class?
     python benchmarks/spotlight_contents.py words [news] [sst2]  words that are frequent in it (figure 4)
     python benchmarks/spotlight_contents.py topics               does it hold the topics of highest loss? (figure 15)
+    python benchmarks/spotlight_contents.py george [movielens] [faces]   GEORGE's clusters of any size (figures 7, 12)
 
 Models, rows, lights and clusters are those of benchmarks/spotlight_clusters.py; all take --seeds and --cache.
 spread: how many of a mixture's clusters, largest part first, hold 80% of a weight. "any place" is the same kernel with
 the same weight around searched rows drawn at random. errors: "in kind" is the share of all errors that stay, had every
 error the chance to stay of its true super-class. words: ten of each light, by frequency among searched rows over that
-in all; "times as frequent" is theirs among held-out rows. topics: of AG News, by mean loss of searched rows.
+in all; "times as frequent" is theirs among held-out rows; words of a text are what stands between spaces. topics: of AG
+News, by mean loss of searched rows. george: the worst cluster of half a light's size or more, the three worst of any
+size, and the worst of each label, by searched rows; a label is that of the class which the cluster is cut from.
 """
 
 from __future__ import annotations
@@ -22,8 +25,20 @@ from pathlib import Path
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
-from spotlight_clusters import CASES, Array, Case, Halves, halves, options_of, weights_of, weights_of_lights
-from trained import over_runs
+from spotlight_clusters import (
+    CASES,
+    Array,
+    Case,
+    Halves,
+    halves,
+    highest_losses,
+    methods,
+    options_of,
+    region,
+    weights_of,
+    weights_of_lights,
+)
+from trained import over_finite_runs
 
 MOST = 0.8  # of a weight
 PLACES = 20  # drawn at random
@@ -134,14 +149,20 @@ def lights_and_others(case: Case, half: Halves, seed: int) -> dict[str, Array]:
     for name in (PUBLISHED, "light"):
         found = weights_of_lights(half, seed, *options[name])
         named |= {f"{name}, {number + 1}": k for number, k in enumerate(found.T)}
-    weights = weights_of(case, seed)
-    clusters = worst(weights["GEORGE"], half, 1.0)[:LIGHTS]
+    clusters = worst(clusters_of(case, half, seed), half, 1.0)[:LIGHTS]
     named |= {f"GEORGE, {number + 1}": k for number, k in enumerate(clusters)}
-    return named | {"highest loss": weights["highest loss"][0]}
+    return named | {"highest loss": highest_losses(case, half)}
+
+
+def clusters_of(case: Case, half: Halves, seed: int) -> list[Array]:
+    """(n,) of each cluster of GEORGE."""
+    method, options = next((method, options) for name, method, options in methods(case) if name == "GEORGE")
+    return list(weights_of_lights(half, seed, method, options).T)
 
 
 def words(case: Case, seed: int) -> Measures:
-    """How many times as frequent ten words of each are in it; the words of the first seed are printed."""
+    """How many times as frequent ten words of each are in it, which are printed, and how long its texts are."""
+    assert case.texts is not None
     half = halves(case, seed)
     vectors = CountVectorizer(binary=True, min_df=FEWEST, token_pattern=r"(?u)\b[a-z]{2,}\b")
     vectors.fit(case.texts[half.searched])
@@ -162,8 +183,19 @@ def words(case: Case, seed: int) -> Measures:
             "in that of three GEORGE clusters with most": max(
                 times_together(cluster, counts[:, mine], ~half.searched) for cluster in clusters
             ),
+            **lengths(k, case.texts, ~half.searched),
         }
+    everything = lengths(np.ones(len(case.texts)), case.texts, ~half.searched)
+    measures["all rows"] = {**dict.fromkeys(measures[PUBLISHED + ", 1"], np.nan), **everything}
     return measures
+
+
+def lengths(k: Array, texts: Array, rows: Array) -> dict[str, float]:
+    """Words of a text among the rows, by weight, and beyond the mean of them all."""
+    each = np.array([len(text.split()) for text in texts])
+    weight = np.where(rows, k, 0.0)
+    mine = float(weight @ each / max(weight.sum(), 1e-12))
+    return {"words of a text": mine, "more than all rows": mine - float(each[rows].mean())}
 
 
 def frequencies(k: Array, counts: Array, rows: Array) -> tuple[Array, Array]:
@@ -203,11 +235,36 @@ def topics(case: Case, seed: int) -> Measures:
     return measures
 
 
+# --- GEORGE's clusters ---------------------------------------------------------------------------------------------
+
+
+def george(case: Case, seed: int) -> Measures:
+    """What the worst clusters hold, by held-out rows, with a filter of size and without one, and of each label."""
+    half = halves(case, seed)
+    clusters = clusters_of(case, half, seed)
+    by_loss = worst(clusters, half, 1.0)
+    label_of = {id(k): int(case.labels[k > 0][0]) for k in by_loss if k.any()}  # a cluster lies within its label
+    named = {"worst of half a light's size": worst(clusters, half, case.size * half.searched.sum() / 2)[0]}
+    named |= {f"{place} of any size": k for place, k in zip(("worst", "second", "third"), by_loss, strict=False)}
+    for label in np.unique(case.labels):
+        mine = [k for k in by_loss if label_of.get(id(k)) == label]
+        named |= {f"worst of label {label}": k for k in mine[:1]}
+    sizes = [f"{k[half.searched].sum():.0f} of label {label_of.get(id(k))}" for k in by_loss[:LIGHTS]]
+    print(f"seed {seed}: {len(label_of)} clusters; searched rows of the three worst: {', '.join(sizes)}")
+    measures = {}
+    for name, k in {**named, "all rows": np.ones(len(case.labels))}.items():
+        found = region(case, k, half.losses, half.errors, half.searched)
+        told = {"share, held out": found.held, "loss, searched": found.searched, "loss, held out": found.loss}
+        measures[name] = {**told, "error": found.error, **found.facts}
+    return measures
+
+
 STUDIES: dict[str, tuple[Callable[[Case, int], Measures], tuple[str, ...]]] = {
     "spread": (spread, tuple(name for name in CASES if name != "scenes")),
     "errors": (staying, ("imagenet",)),
     "words": (words, ("news", "sst2")),
     "topics": (topics, ("news",)),
+    "george": (george, ("movielens", "faces")),
 }
 
 
@@ -219,14 +276,16 @@ def print_table(name: str, runs: list[Measures]) -> None:
     for weight in names:
         mine = [run[weight] for run in runs if weight in run]
         if len(mine) > 1:
-            print(f"| {weight} | " + " | ".join(over_runs([run[column] for run in mine]) for column in columns) + " |")
+            cells = [over_finite_runs([run[column] for run in mine], 3) for column in columns]
+            print(f"| {weight} | {' | '.join(cells)} |")
 
 
 def print_differences(runs: list[Measures]) -> None:
     """What the published light has beyond each other weight, by model."""
     for weight in runs[0]:
         if weight != PUBLISHED and PUBLISHED in runs[0] and all(weight in run for run in runs):
-            less = {c: over_runs([run[PUBLISHED][c] - run[weight][c] for run in runs]) for c in runs[0][PUBLISHED]}
+            columns = runs[0][PUBLISHED]
+            less = {c: over_finite_runs([run[PUBLISHED][c] - run[weight][c] for run in runs], 3) for c in columns}
             print(f"light less {weight}: " + ", ".join(f"{column} {value}" for column, value in less.items()))
 
 

@@ -148,7 +148,10 @@ def main() -> None:
     parser.add_argument("--lights", type=int, default=1)
     parser.add_argument("--only", nargs="+", choices=list(VARIANTS))
     asked = parser.parse_args()
-    worlds = [read_world(path) for path in sorted(asked.folder.glob("world-*.npz"))[: asked.worlds]]
+    paths = sorted(asked.folder.glob("world-*.npz"))[: asked.worlds]
+    if not paths:
+        parser.error(f"no world-*.npz in {asked.folder}; `errata bench spotcheck -o FOLDER` writes them")
+    worlds = [read_world(path) for path in paths]
     shares = [float(each.mean()) for _, blindspots in worlds for each in blindspots.T]
     first = worlds[0][0]
     losses = np.concatenate([rows.losses for rows, _ in worlds if rows.losses is not None])

@@ -3,7 +3,7 @@
     python benchmarks/worst_group.py run -o RUNS.jsonl [--device cuda] [--workers 12] [--minutes 5]
     python benchmarks/worst_group.py run --lights .01 .1 --settings mnist-95      plain training and the light alone
     python benchmarks/worst_group.py report RUNS.jsonl
-    python benchmarks/worst_group.py steady RUNS.jsonl    every option: the last epoch, and how far epochs differ
+    python benchmarks/worst_group.py steady RUNS.jsonl    every option: the last epoch, how epochs differ, each epoch
 
 Before every epoch a light is laid over the penultimate layer of the training rows, by what the network says of them
 then; rows of the epoch are drawn in part by their weight under it. Beside it: plain training, the rows of highest loss
@@ -457,8 +457,15 @@ def chosen(runs: Sequence[dict[str, Any]], by_group: bool) -> dict[str, Any]:
     return max(epochs, key=lambda epoch: min(epoch["v"][1:]) if by_group else epoch["v"][0])
 
 
-def report(paths: Sequence[Path]) -> None:
+def read_runs(paths: Sequence[Path]) -> list[dict[str, Any]]:
+    """Every run once: `run` appends, and a seed that was run again is no further seed."""
     runs = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
+    keys = ("setting", "seed", "method", "options")
+    return list({json.dumps([each.get(key) for key in keys]): each for each in runs}.values())
+
+
+def report(paths: Sequence[Path]) -> None:
+    runs = read_runs(paths)
     for by_group in (False, True):
         way = "by the worst group of validation rows (reads groups)" if by_group else "by accuracy on validation rows"
         print(f"\nchosen {way}")
@@ -487,11 +494,13 @@ def print_setting(setting: str, runs: Sequence[dict[str, Any]], by_group: bool) 
 
 
 def steady(paths: Sequence[Path]) -> None:
-    """Of every option: test accuracy at the last epoch and at the best by validation rows, the mean change of
+    """Every option in a table, and accuracy epoch by epoch beside plain training.
+
+    Of every option: test accuracy at the last epoch and at the best by validation rows, the mean change of
     validation accuracy from one epoch to the next, and how much of what is drawn is the minority: in all epochs but
     the first, and in the second alone, whose light is laid after one epoch; of the rows that are wrong then; and how
     much of that light is of the label that it holds most of."""
-    runs = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
+    runs = read_runs(paths)
     options: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for each in runs:
         if len(each["epochs"]) < 2:
@@ -524,6 +533,37 @@ def steady(paths: Sequence[Path]) -> None:
         )
         cells = [over_runs(column) if len(own) > 1 else f"{column[0]:.3f}" for column in columns]
         print(f"| {setting} | {method} | {choice} | {len(own)} | {' | '.join(cells)} |")
+    for (setting, method, choice), own in sorted(options.items()):
+        plain = options.get((setting, "plain", "{}"), [])
+        if method != "plain":
+            print_by_epoch(f"{setting}, {method} {choice}", own, plain)
+
+
+def print_by_epoch(name: str, own: Sequence[dict[str, Any]], plain: Sequence[dict[str, Any]]) -> None:
+    """Accuracy on all test rows after every epoch, and how much it is beyond plain training with the same seed."""
+    mine = accuracy_by_epoch(own)
+    theirs = accuracy_by_epoch(plain)
+    seeds = sorted(set(mine) & set(theirs))
+    if len(seeds) < 2:
+        return
+    print(f"\n{name}, test rows by epoch; n = {len(seeds)} seeds")
+    print("| epoch | | plain | more than plain |\n|---|---|---|---|")
+    for epoch in range(min(len(runs[seed]) for runs in (mine, theirs) for seed in seeds)):
+        accuracies_ = [[runs[seed][epoch] for seed in seeds] for runs in (mine, theirs)]
+        more = [a - b for a, b in zip(*accuracies_, strict=True)]
+        print(f"| {epoch + 1} | {' | '.join(over_runs(each) for each in (*accuracies_, more))} |")
+
+
+def accuracy_by_epoch(runs: Sequence[dict[str, Any]]) -> dict[int, list[float]]:
+    """By seed, on all test rows."""
+    return {each["seed"]: [epoch["t"][0] for epoch in each["epochs"]] for each in runs}
+
+
+def size_of_a_light(text: str) -> float:
+    size = float(text)
+    if not 0 < size <= 0.5:
+        raise argparse.ArgumentTypeError(f"a light is a share of the rows above 0 and at most 0.5; got {text}")
+    return size
 
 
 def main() -> None:
@@ -532,7 +572,9 @@ def main() -> None:
     parser.add_argument("runs", type=Path, nargs="*", help="files to report")
     parser.add_argument("-o", "--out", type=Path, default=Path("worst-group.jsonl"))
     parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=SETTINGS)
-    parser.add_argument("--lights", type=float, nargs="+", help="plain training and lights of these sizes alone")
+    parser.add_argument(
+        "--lights", type=size_of_a_light, nargs="+", help="plain training and lights of these sizes alone"
+    )
     parser.add_argument("--seeds", type=int, nargs="+", default=range(10))
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--workers", type=int, default=1)
@@ -540,6 +582,9 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=EPOCHS, help="2 are enough for the light after one")
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "errata-studies")
     asked = parser.parse_args()
+    missing = [str(path) for path in asked.runs if not path.is_file()]
+    if asked.task != "run" and (missing or not asked.runs):
+        parser.error(f"`{asked.task}` wants files that `run -o FILE` wrote; got {', '.join(missing) or 'none'}")
     if asked.task == "run":
         run(asked)
     elif asked.task == "steady":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -101,6 +102,107 @@ def test_what_an_older_file_has_not_is_no_number(study, tmp_path, capsys):
     study("worst_group").steady([one_run(tmp_path, [epoch, epoch])])
     cells = capsys.readouterr().out.splitlines()[-1].strip("| ").split(" | ")
     assert cells[8:] == ["0.050", "0.050", "nan", "0.900", "nan"]
+
+
+def runs_by_epoch(path, seeds):
+    """Plain training rises by a tenth an epoch from .5 for seed 0; a light is .1 and then .3 below it for each seed."""
+    lines = []
+    for seed in seeds:
+        for method, less in (("plain", (0, 0)), ("spotlight", (0.1, 0.3))):
+            epochs = [
+                {"v": [0.5, 0.5], "t": [0.5 + seed / 10 + e / 10 - less[e], 0.4], "minority": 0.05} for e in (0, 1)
+            ]
+            run = {"setting": "digits", "seed": seed, "method": method, "options": {}, "epochs": epochs}
+            lines.append(json.dumps(run) + "\n")
+    path.write_text("".join(lines))
+    return path
+
+
+def test_accuracy_epoch_by_epoch_is_paired_with_plain_training(study, tmp_path, capsys):
+    study("worst_group").steady([runs_by_epoch(tmp_path / "runs.jsonl", [0, 1])])
+    lines = capsys.readouterr().out.splitlines()
+    assert "digits, spotlight {}, test rows by epoch; n = 2 seeds" in lines
+    assert lines[-2].endswith("| -0.100 (-0.100 to -0.100, n = 2) |")
+    assert lines[-1].startswith("| 2 | 0.350 (")
+    assert lines[-1].endswith("| -0.300 (-0.300 to -0.300, n = 2) |")
+
+
+def test_a_seed_that_was_run_again_is_no_further_seed(study, tmp_path):
+    path = runs_by_epoch(tmp_path / "runs.jsonl", [0, 1, 1])
+    assert len(study("worst_group").read_runs([path, path])) == 4
+
+
+REFUSED = {
+    "spotlight_clusters.py scenes --sizes .02": "the case scenes wants --worlds",
+    "spotlight_lights.py FOLDER": "no world-*.npz in",
+    "worst_group.py report": "`report` wants files that `run -o FILE` wrote; got none",
+    "worst_group.py steady FOLDER/nosuch": "got FOLDER/nosuch",
+    "worst_group.py run --lights 2": "above 0 and at most 0.5; got 2",
+    "worst_group.py run --lights 0": "above 0 and at most 0.5; got 0",
+    "worst_group.py run --lights nan": "above 0 and at most 0.5; got nan",
+}
+
+
+@pytest.mark.parametrize("command", REFUSED)
+def test_a_study_that_has_nothing_to_work_on_says_so(study, tmp_path, monkeypatch, capsys, command):
+    name, *words = command.replace("FOLDER", str(tmp_path)).split()
+    script = study(name.removesuffix(".py"))
+    monkeypatch.setattr("sys.argv", [name, *words])
+    monkeypatch.setattr(script, "run", lambda asked: None, raising=False)
+    with pytest.raises(SystemExit) as refused:
+        script.main()
+    assert refused.value.code == 2
+    assert REFUSED[command].replace("FOLDER", str(tmp_path)) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("coarse", [None, np.zeros(3, int)])
+def test_george_is_asked_for_more_clusters_than_any_rows_have(study, coarse):
+    clusters = study("spotlight_clusters")
+    rows = 20_000
+    case = clusters.Case(np.zeros(rows, int), np.ones((rows, 1)), np.zeros((rows, 1)), 0.05, 20, np.array(["a"] * rows))
+    asked = [(name, options) for name, _, options in clusters.methods(replace(case, coarse=coarse)) if "GEORGE" in name]
+    assert len(asked) == (1 if coarse is None else 2)
+    for name, options in asked:
+        assert options.get("slices", 0) >= rows, f"{name} would keep the clusters with most errors"
+
+
+def test_the_worst_clusters_of_any_size_and_of_each_label_are_told(study, monkeypatch, capsys):
+    """Ten searched rows and ten held out: a small bad cluster of label 1 that a filter of size hides."""
+    contents = study("spotlight_contents")
+    half = np.arange(10)
+    labels = np.tile((half >= 7).astype(int), 2)
+    large = np.tile(half < 7, 2).astype(float)
+    small = np.tile(half == 7, 2).astype(float)
+    rest = np.tile(half > 7, 2).astype(float)
+    losses = np.where(small > 0, 5.0, np.where(rest > 0, 0.5, 1.0))
+    searched = np.arange(20) < 10
+    clusters = study("spotlight_clusters")
+    case = clusters.Case(labels, np.ones((20, 2)), np.zeros((20, 1)), 0.4, 2, np.array(["a"] * 20))
+    monkeypatch.setattr(contents, "halves", lambda *_: clusters.Halves(losses, np.zeros(20), searched, None))
+    monkeypatch.setattr(contents, "clusters_of", lambda *_: [large, small, rest, np.zeros(20)])
+    told = contents.george(case, 0)
+    assert told["worst of half a light's size"]["loss, held out"] == 1.0
+    assert told["worst of any size"]["loss, held out"] == 5.0
+    assert told["second of any size"]["share, held out"] == pytest.approx(0.7)
+    assert told["worst of label 0"] == told["second of any size"]
+    assert told["worst of label 1"] == told["worst of any size"]
+    assert "3 clusters; searched rows of the three worst: 1 of label 1, 7 of label 0, 2 of label 1" in (
+        capsys.readouterr().out
+    )
+
+
+def test_lengths_are_of_held_out_rows_by_weight(study):
+    contents = study("spotlight_contents")
+    texts = np.array(["a b c d e f g", "a", "a b c", "a b c d e"])
+    k = np.array([1.0, 0.0, 1.0, 3.0])
+    lengths = contents.lengths(k, texts, np.array([False, True, True, True]))
+    assert lengths == {"words of a text": 4.5, "more than all rows": 1.5}
+
+
+def test_two_groups_are_apart_by_the_spread_of_their_own_rows(study):
+    layer = np.array([[-2.0, 0.0], [2.0, 0.0], [-2.0, 20.0], [2.0, 20.0], [90.0, 90.0]])
+    misled = np.array([True, True, True, True, False])
+    assert study("worst_group_layer").apart(layer, misled, np.array([0, 0, 1, 1, 1])) == 10
 
 
 def test_a_run_of_one_epoch_has_no_second(study, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,8 @@ from ..report.printing import echo, safe_console
 if TYPE_CHECKING:
     from ..core import Audit, Evaluation
 
+# What Python takes for a number and JSON does not: .05, 5., +1. With leading zeros it may be an id, and stays text.
+NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 Names = list[str]
 Dir = Annotated[Path, typer.Argument(metavar="DIR", help="A saved audit.")]
 
@@ -50,7 +53,7 @@ Sets = Annotated[Names, typer.Option("--set", metavar="METHOD.KEY=VALUE", help="
 
 
 def read_options(methods: Sequence[str], sets: Sequence[str], representations: Sequence[str]) -> dict[str, Any]:
-    """Return {"spotlight": {"size": 0.05}} from METHOD.KEY=VALUE and [METHOD=]NAME; values are JSON, else text."""
+    """Return {"spotlight": {"size": 0.05}} from METHOD.KEY=VALUE and [METHOD=]NAME."""
     options: dict[str, dict[str, Any]] = {}
     for text in sets:
         target, equals, value = text.partition("=")
@@ -118,14 +121,23 @@ def _searching(methods: Sequence[str]) -> list[str]:
 
 
 def read_value(text: str) -> Any:
-    """Return a value as JSON has it; else the text."""
+    """Return a value as JSON has it, or a number as Python writes it; else the text."""
     try:
         value = parse_json(text)
     except ValueError:
-        return text
+        if not NUMBER.fullmatch(text.strip()):
+            return text
+        value = _number(text.strip())
     if isinstance(value, float) and not math.isfinite(value):
         raise InputError(f"`--set` takes finite numbers; got {text!r}; give a number")
     return value
+
+
+def _number(text: str) -> float:
+    """Return what `NUMBER` matched: whole where it is written so; infinity where it is too large."""
+    number = float(text)
+    written_whole = set(text).isdisjoint(".eE")
+    return int(text) if written_whole and math.isfinite(number) else number
 
 
 @contextmanager
