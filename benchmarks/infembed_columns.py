@@ -9,17 +9,23 @@ anew. "Among errors": between the blindspots alone, rows that are wrong, worlds 
 FDR of ten clusters of the leading four columns a class, raw sets: k-means, normalised centroids, and normalised
 centroids whose clusters keep only rows with an embedding of more than a share of the mean length among errors; and of
 the three most important clusters the mean share of one blindspot, and of rows that are right. Last, DBSCAN by its
-radius, as a share of that mean length (none: what the option's default finds), its sets a world and the share of wrong
-rows that are in none. n: worlds; where it is smaller, the others have no such figure.
+radius, as a share of that mean length (none: what the option's default finds), and beside it HDBSCAN, which has no
+radius and finds sets of different densities, by the fewest rows of a set and how sets are taken from its tree, and
+k-means: the sets a world, the share of wrong rows that are in none and, of the set that has most of a blindspot's
+wrong rows, the share of its wrong rows that are of that blindspot ("own") and of the blindspot's that it has ("has").
+Differences of DR are from DBSCAN's default, world by world. n: worlds; where it is smaller, the others have no such
+figure.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from sklearn.cluster import HDBSCAN
 
 from errata import Evaluation
 from errata.bench import metrics
@@ -31,6 +37,7 @@ Array = np.ndarray
 RANKS = ((1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 32), (33, 64), (65, 100))
 SHARES = (0.0, 0.1, 0.25, 0.5)
 RADII = (0.02, 0.05, 0.1, 0.2, 0.4)
+FEWEST = (5, 20, 50)  # rows of a set of HDBSCAN
 
 
 def between(E: Array, groups: Array) -> Array:
@@ -107,29 +114,72 @@ def centroid_line(
     )
 
 
-def print_dbscan(worlds: Sequence[tuple[Evaluation, Array]]) -> None:
-    print("\n| DBSCAN: radius | least neighbours | DR | FDR | sets | wrong rows in none |\n" + "|---" * 6 + "|")
-    for radius, neighbours in ((None, 5), *((share, 5) for share in RADII), (None, 20), (0.1, 20)):
-        found = [dbscan_line(*world, radius, neighbours) for world in worlds]
-        cells = [over_finite_runs([line[i] for line in found]) for i in range(4)]
-        print(f"| {radius} | {neighbours} | {' | '.join(cells)} |", flush=True)
+def print_densities(worlds: Sequence[tuple[Evaluation, Array]]) -> None:
+    print(
+        "\n| clusters | DR | FDR | sets | wrong rows in none | own | has | DR, more than DBSCAN |\n" + "|---" * 8 + "|"
+    )
+    before = [density_line(*world, lambda E, wrong: {"clusterer": "dbscan"})[0] for world in worlds]
+    for name, options in clusterers().items():
+        found = [density_line(*world, options) for world in worlds]
+        cells = [over_finite_runs([line[i] for line in found]) for i in range(6)]
+        more = over_finite_runs([line[0] - other for line, other in zip(found, before, strict=True)])
+        print(f"| {name} | {' | '.join([*cells, more])} |", flush=True)
 
 
-def dbscan_line(
-    rows: Evaluation, blindspots: Array, radius: float | None, neighbours: int
-) -> tuple[float, float, float, float]:
-    """DR, FDR, sets, and the share of wrong rows that are in none."""
+def clusterers() -> dict[str, Callable[[Array, Array], dict[str, Any]]]:
+    """Options of `infembed` by name; each is made from embeddings and from which rows are wrong."""
+
+    def dbscan(radius: float | None, neighbours: int) -> Callable[[Array, Array], dict[str, Any]]:
+        def options(E: Array, wrong: Array) -> dict[str, Any]:
+            advanced: dict[str, Any] = {"min_samples": neighbours}
+            if radius is not None:
+                advanced["radius"] = radius * float(np.linalg.norm(E[wrong], axis=1).mean())
+            return {"clusterer": "dbscan", "advanced": advanced}
+
+        return options
+
+    def hdbscan(fewest: int, selection: str) -> Callable[[Array, Array], dict[str, Any]]:
+        def options(E: Array, wrong: Array) -> dict[str, Any]:
+            return {"clusterer": HDBSCAN(min_cluster_size=fewest, cluster_selection_method=selection, copy=True)}
+
+        return options
+
+    radii = [(None, 5), *((share, 5) for share in RADII), (None, 20), (0.1, 20)]
+    found = {f"DBSCAN, radius {radius}, {least} neighbours": dbscan(radius, least) for radius, least in radii}
+    for fewest in FEWEST:
+        found |= {f"HDBSCAN, {fewest} rows, {kind}": hdbscan(fewest, kind) for kind in ("eom", "leaf")}
+    found["k-means"] = lambda E, wrong: {}
+    return found
+
+
+def density_line(
+    rows: Evaluation, blindspots: Array, make_options: Callable[[Array, Array], dict[str, Any]]
+) -> tuple[float, ...]:
+    """DR, FDR, sets, the share of wrong rows that are in none, and what `main_sets` has."""
     E = np.asarray(rows.representations["influence"], dtype=np.float64)[:, :8]
     wrong = np.asarray(rows.errors)
-    advanced = {"min_samples": neighbours}
-    if radius is not None:
-        advanced["radius"] = radius * float(np.linalg.norm(E[wrong], axis=1).mean())
-    slicer = make("infembed", options={"clusterer": "dbscan", "advanced": advanced}).fit(rows)
+    slicer = make("infembed", options=make_options(E, wrong)).fit(rows)
     h = sort_by_importance(slicer.membership(rows) > 0.5, rows)
     rates = metrics.discovery(h, blindspots)
     fdr = np.nan if rates.fdr is None else rates.fdr
     missed = 1 - float(h[wrong].any(axis=1).mean())
-    return (np.nan if rates.dr is None else rates.dr), fdr, float(h.any(axis=0).sum()), missed
+    dr = np.nan if rates.dr is None else rates.dr
+    return dr, fdr, float(h.any(axis=0).sum()), missed, *main_sets(h[wrong], np.asarray(blindspots)[wrong])
+
+
+def main_sets(h: Array, blindspots: Array) -> tuple[float, float]:
+    """Of the set with most rows of a blindspot: the share of its rows that are of it, and of its rows that it has.
+
+    Means over blindspots. h: (n, s) bool, blindspots: (n, b) bool, of wrong rows.
+    """
+    shared = h.T.astype(float) @ blindspots.astype(float)  # (s, b)
+    held = [b for b in range(blindspots.shape[1]) if shared[:, b].any()]
+    if not held:
+        return np.nan, np.nan
+    mains = shared.argmax(axis=0)
+    own = [shared[mains[b], b] / h[:, mains[b]].sum() for b in held]
+    has = [shared[mains[b], b] / blindspots[:, b].sum() for b in held]
+    return float(np.mean(own)), float(np.mean(has))
 
 
 def main() -> None:
@@ -141,7 +191,7 @@ def main() -> None:
     print(f"{len(worlds)} worlds of {len(worlds[0][0])} rows")
     print_columns(worlds)
     print_centroids(worlds)
-    print_dbscan(worlds)
+    print_densities(worlds)
 
 
 if __name__ == "__main__":

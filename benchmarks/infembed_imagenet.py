@@ -3,6 +3,7 @@
     python benchmarks/infembed_imagenet.py classes    slices of its 1,000 classes, found on half of the images
     python benchmarks/infembed_imagenet.py searched   all of them searched and counted, as the paper does
     python benchmarks/infembed_imagenet.py groups     in 50 groups of twenty classes each: 100 images a group
+    python benchmarks/infembed_imagenet.py groups --classes 100 --clusters 20    in ten groups of 500 images
     python benchmarks/infembed_imagenet.py opponents  of clusters of these groups that fail: what opposes them
 
 --seeds N: 0 to N - 1. Data: ERRATA_DATA, or ../shared/data beside the clone. Wants efficientnet-lite-pytorch with
@@ -18,6 +19,7 @@ import itertools
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ from bridge import kept, table
 from errata import Evaluation
 from errata.bench.tables import data_folder
 from errata.core.split import discover_mask
+from errata.explain.coherence import Coherence
 from errata.inputs.influence.head import HeadInfluence, InfluenceOptions
 from errata.slicers import make
 from errata.slicers.infembed.rule import InfembedRule
@@ -45,6 +48,7 @@ OPPOSED = {  # of the opponents, beside all training rows
     "wrong": "of all rows wrong",
 }
 GROUPED = 20  # classes of a group
+CLUSTERS = 50
 FEWEST = 10  # rows of a cluster that are worth counting
 
 
@@ -151,17 +155,17 @@ def searched(seeds: int, cache: Path) -> None:
     table(["cut by", "seed", "slices", "their rows", "accuracy", "commonest label", "commonest prediction"], rows)
 
 
-def groups(seeds: int, cache: Path) -> bool:
+def groups(seeds: int, cache: Path, of: int = GROUPED, clusters: int = CLUSTERS) -> bool:
     """A confirmed slice for each seed, where a class has 100 images instead of five.
 
     Groups are twenty classes in ImageNet's order, which puts kindred ones together. Their scores are the logarithms of
     the network's summed probabilities; a linear layer on these is learnt on half of the images, the other is audited.
     """
-    X, labels, classes = grouped(cache)
+    X, labels, classes = grouped(cache, of)
     confirmed = []
     rows = []
     for seed in range(seeds):
-        found, lines = group_run(X, labels, classes, seed)
+        found, lines = group_run(X, labels, classes, seed, clusters)
         confirmed.append(found)
         rows += [[seed, *line] for line in lines]
     header = ["seed", "slice", "verdict", "held-out rows", "wrong", "rest", "label", "prediction", "margins, at random"]
@@ -170,15 +174,15 @@ def groups(seeds: int, cache: Path) -> bool:
     return min(confirmed) > 0
 
 
-def grouped(cache: Path) -> tuple[Array, Array, tuple[str, ...]]:
-    """(n, 50) scores of the groups, (n,) the group of each image, and their names."""
+def grouped(cache: Path, of: int = GROUPED) -> tuple[Array, Array, tuple[str, ...]]:
+    """(n, g) scores of the groups, (n,) the group of each image, and their names. of: classes of a group."""
     frame = pd.read_parquet(data_folder() / "imagenet5k.parquet")
     names = pd.read_csv(data_folder() / "imagenet_classes.csv")["name"].astype(str).tolist()
     logits = kept(cache / "imagenet.npy", lambda: image_rows(frame["image"].tolist()))[:, -1000:].astype(np.float64)
-    P = np.exp(logits - logits.max(axis=1, keepdims=True)).reshape(len(logits), -1, GROUPED).sum(axis=2)
-    X = np.log(P / P.sum(axis=1, keepdims=True) + 1e-6).astype(np.float32)  # (n, 50)
-    labels = frame["label"].to_numpy() // GROUPED
-    classes = tuple(f"{i} ({names[i * GROUPED]} to {names[i * GROUPED + GROUPED - 1]})" for i in range(1000 // GROUPED))
+    P = np.exp(logits - logits.max(axis=1, keepdims=True)).reshape(len(logits), -1, of).sum(axis=2)
+    X = np.log(P / P.sum(axis=1, keepdims=True) + 1e-6).astype(np.float32)  # (n, g)
+    labels = frame["label"].to_numpy() // of
+    classes = tuple(f"{i} ({names[i * of]} to {names[i * of + of - 1]})" for i in range(1000 // of))
     return X, labels, classes
 
 
@@ -246,14 +250,17 @@ def cluster_opponents(test: Evaluation, train: Evaluation, seed: int) -> list[di
     return found
 
 
-def group_run(X: Array, labels: Array, classes: tuple[str, ...], seed: int) -> tuple[int, list[list[str]]]:
+def group_run(
+    X: Array, labels: Array, classes: tuple[str, ...], seed: int, clusters: int
+) -> tuple[int, list[list[str]]]:
     """How many slices are confirmed, and a line for each slice."""
     train, test = group_model(X, labels, classes, seed)
     influence = {"P": 300, "D": 100, "damping": 100 / len(train)}
     audit = errata.audit(test, train=train, methods=["infembed", "infembed-rule"], seed=seed,
-                         influence=influence, options={"infembed": {"slices": 50}})  # fmt: skip
+                         influence=influence, options={"infembed": {"slices": clusters}})  # fmt: skip
     print(f"\nseed {seed}: right {share(~test.errors)}; {verdicts(audit)}. {audit.silence}", flush=True)
     print(own_clusters(audit), flush=True)
+    print(approximations(audit), flush=True)
     return len(audit.confirmed), [group_line(found) for found in audit.slices if found.confirm is not None]
 
 
@@ -269,6 +276,19 @@ def own_clusters(audit: errata.Audit) -> str:
             shares.append((int(some.sum()), float(counts.max() / some.sum())))
     sizes = ", ".join(f"{n} rows {top:.2f}" for n, top in shares)
     return f"clusters of at most {LOW:.0%} accuracy and {FEWEST} held-out rows: {len(shares)}; commonest label: {sizes}"
+
+
+def approximations(audit: errata.Audit) -> str:
+    """How homogeneous the errors of confirmed approximations are beside those of the clusters that they stand for."""
+    facts = []
+    for found in audit.confirmed:
+        alike = found.explanation(Coherence)
+        if alike is None or alike.cluster is None or not alike.homogeneity or not alike.cluster.homogeneity:
+            continue
+        own = alike.homogeneity.labels
+        cluster = alike.cluster.homogeneity.labels
+        facts.append(f"{own[0]} of {own[1]} ({cluster[0]} of {cluster[1]})")
+    return f"confirmed approximations, errors of the commonest label (of the cluster): {', '.join(facts)}"
 
 
 def group_line(found: errata.Slice) -> list[str]:
@@ -318,12 +338,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("study", choices=["classes", "searched", "groups", "opponents"])
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--classes", type=int, default=GROUPED, help="of a group, of `groups`; a divisor of 1,000")
+    parser.add_argument("--clusters", type=int, default=CLUSTERS, help="of `infembed`, of `groups`")
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "errata-studies")
     asked = parser.parse_args()
     if asked.study == "searched":
         searched(asked.seeds, asked.cache)
         return 0
-    claims: dict[str, Callable[[int, Path], bool]] = {"classes": of_classes, "groups": groups, "opponents": opposed}
+    in_groups = partial(groups, of=asked.classes, clusters=asked.clusters)
+    claims: dict[str, Callable[[int, Path], bool]] = {"classes": of_classes, "groups": in_groups, "opponents": opposed}
     good = claims[asked.study](asked.seeds, asked.cache)
     outcome = "holds" if good else "DOES NOT HOLD"
     print(f"\n{asked.study}: {outcome}")

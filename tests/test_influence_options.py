@@ -39,6 +39,7 @@ def evaluation(rows, model):
 def test_options_by_the_papers_names_and_by_ours():
     given = influence_options({"P": 20, "D": 5, "damping": 0.5, "rows": None})
     assert (given.steps, given.rank, given.damping, given.rows) == (20, 5, 0.5, None)
+    assert influence_options({"rows": "all"}).rows is None
     assert influence_options(None) == influence_options({})
 
 
@@ -47,6 +48,7 @@ def test_options_by_the_papers_names_and_by_ours():
     [
         ({"Q": 1}, "unknown option of influence"),
         ({"P": "many"}, "must be a number"),
+        ({"rows": "none"}, "`rows` must be a number, or `all`; got 'none'"),
         ({"D": 2.5}, "must be a whole number"),
         ({"damping": -1}, "must not be negative"),
         ({"P": 0}, "at least 1"),
@@ -87,6 +89,30 @@ def test_the_command_line_reaches_them(rows, tmp_path):
     assert refused.code == 2
     assert "option of influence" in refused.err
     assert not (tmp_path / "again").exists()
+
+
+@pytest.mark.parametrize(("methods", "embedded"), [(["gmm"], False), (["gmm"], True), (["infembed"], True)])
+def test_options_that_nothing_reads_are_refused(rows, methods, embedded):
+    """They were ignored: no method makes embeddings, or the rows come with theirs."""
+    test, _, model = rows
+    audited = evaluation(test, model)
+    if embedded:
+        E = np.random.default_rng(0).normal(size=(len(audited), 4))
+        audited = audited.with_representation("influence", E, errata.core.Source(reads=frozenset({"label"})))
+    words = "these rows come with the representation" if embedded else "nothing reads any; name the method `infembed`"
+    with pytest.raises(InputError, match=words):
+        errata.audit(audited, methods=methods, influence={"P": 7})
+
+
+def test_the_command_refuses_options_that_nothing_reads(rows, tmp_path):
+    test, _, model = rows
+    np.savez(tmp_path / "test.npz", embedding=test["x"], probs=model.predict_proba(test["x"]), labels=test["labels"])
+    base = ["audit", tmp_path / "test.npz", "--no-map", "--no-self-test", "--influence", "rows=all"]
+    refused = run(*base, "--method", "gmm", "-o", tmp_path / "out")
+    assert refused.code == 2
+    assert "`influence` (rows) says how influence embeddings are made, and nothing reads any" in refused.err
+    assert not (tmp_path / "out").exists()
+    assert run(*base, "--method", "infembed", "-o", tmp_path / "out").code == 0
 
 
 def test_what_cannot_be_ranked_is_said_and_the_audit_goes_on(rows):

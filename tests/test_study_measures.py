@@ -370,3 +370,21 @@ def test_nearness_is_compared_among_rows_that_are_as_typical(study):
     right = np.array([False, True] * 2)
     assert near.upper_less_lower(np.array([0.1, 0.9, 0.2, 0.8]), right) == 1
     assert near.upper_less_lower(np.array([0.9, 0.1, 0.8, 0.2]), right) == -1
+
+
+def test_turned_explanations_have_the_distances_of_the_whole_ones_and_keep_the_lemma(study):
+    explanations = study("infembed_explanations")
+    rng = np.random.default_rng(0)
+    E = rng.normal(size=(40, 3))
+    T = rng.normal(size=(90, 3)) * [1, 2, 5]
+    turned, constant = explanations.as_explanations(E, T)
+    whole = np.square((E[:1] - E) @ T.T).sum(axis=1)
+    np.testing.assert_allclose(np.square(turned[:1] - turned).sum(axis=1), whole)
+    near = np.square(E[:1] - E).sum(axis=1)
+    assert (whole[1:] <= constant * near[1:] * (1 + 1e-12)).all()
+    assert constant < 1.5 * (whole[1:] / near[1:]).max(), "no bound that is true of anything"
+    correlation, largest, median = explanations.compare_pairs(E, turned, constant, np.arange(40), 0)
+    assert 0 < median < largest <= 1
+    assert 0.5 < correlation < 1
+    assert explanations.left(E, np.zeros(40)) == pytest.approx(1)
+    assert explanations.left(E, np.arange(40)) == 0

@@ -10,8 +10,9 @@ from errata.core import Evaluation, InputError, Source
 from errata.core.blocks import mean_cosine
 from errata.explain.coherence import Coherence
 from errata.explain.context import Context
+from errata.explain.own_label import OwnLabel
 from errata.explain.relabel import relabel_candidates
-from errata.explain.training_opponents import _profile
+from errata.explain.training_opponents import Opponents, _profile
 from errata.explain.training_rows import has_influence, influence_on
 from errata.explain.view import SliceView
 from errata.inputs import HeadInfluence
@@ -102,6 +103,31 @@ def test_a_value_that_opponents_have_beyond_chance_is_told_beside_noise():
     assert [(row.column, row.value, row.opponents) for row in rows if row.differs] == [("site", "new", (30, 50))]
 
 
+def test_a_number_that_opponents_have_is_told_as_one_range():
+    rng = np.random.default_rng(2)
+    n = 1000
+    age = np.concatenate([rng.uniform(70, 90, 100), rng.uniform(10, 70, 900)])
+    train = Evaluation(labels=np.zeros(n, int), losses=rng.random(n), metadata={"age": age})
+    (row,) = _profile(train, np.concatenate([np.arange(40), 500 + np.arange(10)]))
+    assert row.value.endswith(" or more")
+    assert 60 < float(row.value.removesuffix(" or more")) < 85
+    assert row.opponents[0] >= 30
+    assert row.differs
+
+
+def test_numbers_of_noise_are_told_in_one_draw_of_twenty_at_most():
+    rng = np.random.default_rng(3)
+    told = [any(row.differs for row in profiled(rng, noise=rng.normal(size=1000))) for _ in range(200)]
+    assert np.mean(told) <= 0.05
+
+
+def test_classes_that_are_named_by_numbers_stay_classes():
+    labels = np.arange(1000) % 30
+    train = Evaluation(labels=labels, losses=np.ones(1000))
+    told = _profile(train, np.flatnonzero(labels >= 28)[:50])
+    assert {row.value for row in told} == {"28", "29"}
+
+
 def planted(rate: float, seed: int = 0, n: int = 1200) -> tuple[Evaluation, Evaluation, np.ndarray]:
     """Group 0 of four is mislabelled in training at some rate; a linear model learns what it is shown."""
     from sklearn.linear_model import LogisticRegression
@@ -161,6 +187,28 @@ def test_an_audit_without_training_rows_has_coherence_but_no_opponents():
     kinds = {e.kind for e in errata.audit(test, methods=["infembed"]).slices[0].explanations}
     assert "coherence" in kinds
     assert "opponents" not in kinds
+
+
+def test_opponents_of_an_approximation_are_those_of_the_rows_that_the_method_put_together():
+    """The slice's other members, more and of another label, chose opponents and label before."""
+    m = 40
+    E = np.repeat([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]], [m // 4, m // 2, m // 4], axis=0)
+    labels = np.repeat([0, 1, 0], [m // 4, m // 2, m // 4])
+    test = with_influence(E, labels=labels, predictions=1 - labels)
+    T = np.tile([[-1.0, 0.1], [0.1, -1.0], [1.0, 0.1], [0.1, 1.0]], (30, 1))
+    train = with_influence(T, labels=np.tile([0, 1], 60), predictions=np.tile([0, 1], 60))
+    members = np.arange(m) < 3 * m // 4
+    cluster = np.arange(m) < m // 4
+    view = SliceView(SLICE, test, members, ~members, np.arange(m) % 2 == 0)
+    of_slice = Opponents.explain(view, Context(None, train=train))
+    of_cluster = Opponents.explain(view, Context(None, train=train, own={"s1": cluster}))
+    assert (of_slice.group, of_cluster.group) == ("slice", "cluster")
+    assert (of_slice.members, of_cluster.members) == ((15, 15), (5, 5))
+    assert {row.row % 4 for row in of_slice.opponents} == {1}
+    assert {row.row % 4 for row in of_cluster.opponents} == {0}
+    assert OwnLabel.explain(view, Context(None, train=train)).label == "1"
+    own = OwnLabel.explain(view, Context(None, train=train, own={"s1": cluster}))
+    assert (own.label, own.group) == ("0", "cluster")
 
 
 def test_a_random_group_is_not_called_coherent():

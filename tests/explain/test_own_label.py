@@ -70,14 +70,55 @@ def test_a_signal_is_told_before_all_noise_and_right_and_wrong_come_last():
     assert first.p_value < 1e-20
 
 
+def test_a_signal_in_a_number_is_told_as_one_in_a_word_is_and_in_few_digits():
+    """Compared by exact value, no number of many digits was ever told."""
+    rng = np.random.default_rng(5)
+    E, tagged = planted(rng)
+    brightness = np.where(tagged, 0.9, 0.1) + rng.normal(size=N) / 20
+    own = explained(E, {"brightness": brightness, "tag": np.where(tagged, "yes", "no")})
+    assert [row.column for row in own.shares] == ["tag", "brightness"]
+    number = own.shares[1]
+    assert number.p_value < 1e-10
+    assert number.opponents[0] >= 45
+    assert number.helpers[0] <= 5
+    assert number.value.endswith(" or more")
+    assert 0.1 < float(number.value.removesuffix(" or more")) < 0.9
+    assert len(number.value) <= len("0.125 or more")
+
+
+@pytest.mark.parametrize("rounded", [None, 1, 0])
+def test_numbers_that_are_noise_are_told_for_at_most_one_slice_in_twenty(rounded):
+    rng = np.random.default_rng(6)
+    told = []
+    for _ in range(200):
+        numbers = rng.normal(size=(2, N)) * 5
+        if rounded is not None:
+            numbers = numbers.round(rounded)
+        own = explained(rng.normal(size=(N, 3)), {"a": numbers[0], "b": numbers[1]})
+        told.append(any(row.differs for row in own.shares))
+    assert np.mean(told) <= 0.05
+
+
+def test_numbers_in_the_middle_and_missing_ones_are_told_too():
+    rng = np.random.default_rng(7)
+    E, tagged = planted(rng)
+    age = np.where(tagged, rng.uniform(20, 80, N), 50.0)
+    assert explained(E, {"age": np.where(tagged, age, np.nan)}).shares[0].value == "missing"
+    # half of the rows of each side are above 50, so that no threshold tells them apart
+    (years,) = explained(E, {"age": age.round()}).shares
+    assert years.value == "50"
+    assert years.helpers[0] == 50
+
+
 def test_values_too_rare_to_be_told_are_left_out_and_cost_the_others_nothing():
     rng = np.random.default_rng(2)
     E, tagged = planted(rng)
     tag = {"tag": np.where(tagged, "yes", "no")}
     alone = explained(E, tag)
-    beside = explained(E, {"file": np.arange(N).astype(str), **tag})
+    files = {"file": np.array([f"img-{i}" for i in range(N)])}
+    beside = explained(E, {**files, **tag})
     assert beside.shares == alone.shares
-    assert explained(E, {"file": np.arange(N).astype(str)}).shares == ()
+    assert explained(E, files).shares == ()
 
 
 def test_where_nothing_differs_the_nearest_column_is_shown_with_its_base_rate():

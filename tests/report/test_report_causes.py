@@ -50,7 +50,7 @@ def test_the_page_shows_opponents_with_their_profile_and_escapes_them(audited):
     assert "Training labels to look at again" in html
     assert "&lt;script&gt;alert(" in html
     assert "<script>" not in html
-    assert "flipped = &lt;b&gt;yes&lt;/b&gt;" in html
+    assert "flipped is &lt;b&gt;yes&lt;/b&gt;" in html
 
 
 def test_the_parts_say_what_was_chosen_where_and_counted_where(audited):
@@ -88,6 +88,44 @@ PURE = {
     "margins": 1.5,
     "random": 0.2,
 }
+
+
+def test_where_no_value_is_more_frequent_the_part_says_so(audited):
+    """The table went without a word."""
+    first = audited.slices[0]
+    told = first.explanation(Opponents)
+    others = tuple(explanation for explanation in first.explanations if explanation is not told)
+    noise = replace(told, profile=(replace(told.profile[0], p_value=0.2),))
+    bare = replace(audited, slices=(replace(first, explanations=(*others, noise)),))
+    words = "No value of any column is more frequent among the strongest opponents than chance would have it."
+    assert words in to_html(bare)
+    assert words not in to_html(replace(audited, slices=(first,)))
+
+
+@pytest.mark.parametrize(
+    ("group", "clustered", "words"),
+    [
+        ("cluster", [7, 20], "raise the loss of the rows that the method put together most"),
+        ("slice", [7, 20], "raise the loss of the approximation most"),  # of an audit up to version 0.7.0
+        ("slice", None, "raise the loss of this slice most"),
+    ],
+)
+def test_the_heading_says_whose_loss_opponents_raise(audited, group, clustered, words):
+    first = audited.slices[0]
+    told = replace(first.explanation(Opponents), group=group)
+    whole = {"measured_on": "confirm", "of": 100, "spread": 1.0, "central": [], **SURE, "clustered": clustered}
+    slice_ = replace(first, explanations=(Coherence.from_json(whole), told))
+    part = influence(view_of(audited), slice_)
+    assert words in part["groups"][0]["note"]
+    assert ("rows that the method put together among" in part["held"]) == (group == "cluster")
+
+
+def test_audits_that_do_not_say_whose_rows_chose_are_of_the_slice(audited):
+    first = audited.slices[0]
+    for kind in (Opponents, OwnLabel):
+        data = first.explanation(kind).to_json()
+        assert data.pop("group") == "cluster"
+        assert kind.from_json(data).group == "slice"
 
 
 @pytest.mark.parametrize(
@@ -178,13 +216,13 @@ def test_the_central_rows_are_called_what_they_are(audited, data, note):
 
 def test_rows_of_the_slices_own_label_stand_beside_each_other(audited):
     part = influence(view_of(audited), audited.slices[0])["own_label"]
-    assert [group["title"] for group in part["groups"]] == ["Opponents of its own label", "Helpers of its own label"]
-    assert part["sentence"].startswith("Training rows of its own label, 0: ")
-    assert "no column has values frequent enough" in part["sentence"]  # no row of label 0 is a flipped one
-    assert "of the former pull its held-out rows the wrong way too" in part["sentence"]
+    assert [group["title"] for group in part["groups"]] == ["Opponents labelled 0", "Helpers labelled 0"]
+    assert part["sentence"].startswith("Training rows labelled 0, the commonest label of the errors that ")
+    assert "no column of metadata tells those" in part["sentence"]  # no row of label 0 is a flipped one
+    assert "of the former pull those of them that are held out the wrong way too" in part["sentence"]
     assert {row["column"] for row in part["shares"]} == {"fitted"}
     html = to_html(audited)
-    assert "Opponents of its own label" in html
+    assert "Opponents labelled 0" in html
     console = io.StringIO()
     Console(file=console, width=10_000).print(to_terminal(audited))
     assert part["sentence"] in console.getvalue()

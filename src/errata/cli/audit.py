@@ -71,8 +71,8 @@ def audit(
         Names,
         typer.Option(
             metavar="KEY=VALUE",
-            help="How influence is computed: P=500, D=100, damping=0, rows=5000, tolerance=1e-5, seed=0, "
-            "basis=4294967296 bytes; repeat.",
+            help="How influence is computed: P=500, D=100, damping=0, rows=5000 or rows=all, tolerance=1e-5, seed=0, "
+            "basis=4294967296 bytes; repeat. Needs a method that reads influence, or --train.",
         ),
     ] = [],
     texts: Annotated[Path | None, typer.Option(metavar="FILE", help="A .npz of texts to describe slices by.")] = None,

@@ -20,7 +20,8 @@ from ..core.record import Record, json_key
 from .context import Context
 from .kinds import SliceExplanation
 from .training_rows import TrainingRow, influence_on, training_fields
-from .view import MEASURED_ON, SliceView
+from .training_values import CountedColumn, count_values
+from .view import MEASURED_ON, SLICE, SliceView, view_of_cluster
 
 SHOWN = 6
 COUNTED = 50  # opponents, and helpers, whose columns are counted
@@ -77,12 +78,17 @@ class OwnLabel(SliceExplanation):
     held: tuple[int, int] | None  # of the counted opponents, those that oppose the held-out members too
     losses: tuple[float, ...] | None  # mean training loss of the counted opponents, of helpers, of all of the label
     shares: tuple[LabelShare, ...]
+    group: str = SLICE  # whose rows chose: "cluster", those that the method put together; "slice", always up to 0.7.0
 
     @classmethod
     def explain(cls, view: SliceView, context: Context) -> OwnLabel | None:
-        """Chosen for members that were searched, measured on the others; None where there are too few such rows."""
+        """Chosen for members that were searched, measured on the others; None where there are too few such rows.
+
+        Members of the method's own cluster, where the slice is an approximation of one.
+        """
         train = context.train
         assert train is not None
+        view, group = view_of_cluster(view, context.own)
         label = commonest_label(view.evaluation, view.inside & view.chosen)
         if label is None or train.labels is None or train.task != "classification":
             return None
@@ -113,6 +119,7 @@ class OwnLabel(SliceExplanation):
             held=held,
             losses=_losses(train, rows[opposing], rows[helping], rows),
             shares=_shares(train, rows, opposing, helping),
+            group=group,
         )
 
 
@@ -176,27 +183,35 @@ def _shares(train: Evaluation, rows: Array, opposing: Array, helping: Array) -> 
 
     opposing, helping: positions among `rows`, the training rows of the label.
     """
-    names, counts = _count_values(train, rows, opposing, helping)
-    if not names or not len(opposing) or not len(helping):
+    counted = _count_columns(train, rows, opposing, helping)
+    if not counted or not len(opposing) or not len(helping):
         return ()
     drawn = (len(opposing), len(helping))
+    counts = np.concatenate([column.counts for column in counted], axis=1)
     p_values, testable = corrected_p_values(counts[:2], drawn, counts[2], len(rows), LEVEL)
+    ends = np.cumsum([len(column.values) for column in counted])[:-1]
+    parts = zip(counted, np.split(p_values.min(axis=0), ends), np.split(testable.any(axis=0), ends), strict=True)
     shares = []
-    for j in np.flatnonzero(testable.any(axis=0)):
-        against, beside, base = (int(count) for count in counts[:, j])
-        shares.append(
-            LabelShare(
-                column=names[j][0],
-                value=names[j][1],
-                opponents=(against, len(opposing)),
-                helpers=(beside, len(helping)),
-                label=(base, len(rows)),
-                interval=wilson(against, len(opposing)),
-                helpers_interval=wilson(beside, len(helping)),
-                p_value=float(p_values[:, j].min()),
-            )
-        )
+    for column, least, told in parts:
+        compared = [_label_share(column, int(j), drawn, len(rows), float(least[j])) for j in np.flatnonzero(told)]
+        if column.numeric:  # neighbouring ranges say the same again
+            compared = sorted(compared, key=lambda share: (share.p_value, -share.points))[:1]
+        shares += compared
     return _most_telling(shares)
+
+
+def _label_share(column: CountedColumn, j: int, drawn: tuple[int, int], total: int, p_value: float) -> LabelShare:
+    against, beside, base = (int(count) for count in column.counts[:, j])
+    return LabelShare(
+        column=column.column,
+        value=column.values[j],
+        opponents=(against, drawn[0]),
+        helpers=(beside, drawn[1]),
+        label=(base, total),
+        interval=wilson(against, drawn[0]),
+        helpers_interval=wilson(beside, drawn[1]),
+        p_value=p_value,
+    )
 
 
 def _most_telling(shares: list[LabelShare]) -> tuple[LabelShare, ...]:
@@ -208,22 +223,10 @@ def _most_telling(shares: list[LabelShare]) -> tuple[LabelShare, ...]:
     return (*(differing or metadata[:1])[:VALUES], *fitted)
 
 
-def _count_values(
-    train: Evaluation, rows: Array, opposing: Array, helping: Array
-) -> tuple[list[tuple[str, str]], Array]:
-    """(column, value) of v values, and (3, v): how many opponents, helpers and rows of the label have each."""
-    columns = {name: np.asarray(values[rows]).astype(str) for name, values in train.metadata.items()}
+def _count_columns(train: Evaluation, rows: Array, opposing: Array, helping: Array) -> list[CountedColumn]:
+    """The columns of the label's training rows, counted among opponents, among helpers and among all of them."""
+    columns = {name: np.asarray(values[rows]) for name, values in train.metadata.items()}
     if train.errors is not None:
         columns.setdefault(FITTED, np.where(train.errors[rows], "wrong", "right"))
-    names: list[tuple[str, str]] = []
-    counts = [np.empty((3, 0), dtype=np.int64)]
-    for column, values in columns.items():
-        distinct, codes = np.unique(values, return_inverse=True)
-        groups = (codes[opposing], codes[helping], codes)
-        table = np.stack([np.bincount(group, minlength=len(distinct)) for group in groups])
-        chosen = np.arange(len(distinct))
-        if len(distinct) == 2:  # the other value says the same again
-            chosen = np.array([(table[0] * len(helping) - table[1] * len(opposing)).argmax()])
-        names += [(column, str(distinct[j])) for j in chosen]
-        counts.append(table[:, chosen])
-    return names, np.concatenate(counts, axis=1)
+    groups = (opposing, helping, np.arange(len(rows)))
+    return [count_values(name, values, groups) for name, values in columns.items()]

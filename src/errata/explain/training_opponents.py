@@ -16,7 +16,8 @@ from ..core.record import Record, json_key
 from .context import Context
 from .kinds import SliceExplanation
 from .training_rows import TrainingRow, has_influence, influence_on, training_fields
-from .view import MEASURED_ON, SliceView
+from .training_values import CountedColumn, count_texts, count_values
+from .view import MEASURED_ON, SLICE, SliceView, view_of_cluster
 
 MAX_ROWS = 8
 PROFILED = 50  # opponents whose labels and metadata are counted
@@ -64,12 +65,17 @@ class Opponents(SliceExplanation):
     helpers: tuple[MeasuredTrainingRow, ...]
     held: tuple[int, int] | None  # of the profiled opponents, those that oppose the held-out members too
     profile: tuple[OpponentShare, ...]
+    group: str = SLICE  # whose rows chose: "cluster", those that the method put together; "slice", always up to 0.7.0
 
     @classmethod
     def explain(cls, view: SliceView, context: Context) -> Opponents:
-        """Chosen for members that were searched, measured on the others."""
+        """Chosen for members that were searched, measured on the others.
+
+        Members of the method's own cluster, where the slice is an approximation of one.
+        """
         train = context.train
         assert train is not None
+        view, group = view_of_cluster(view, context.own)
         E = view.evaluation.representations[INFLUENCE]
         chosen = view.inside & view.chosen
         measured = view.inside & view.measured
@@ -98,6 +104,7 @@ class Opponents(SliceExplanation):
             helpers=rows(order[::-1][: min(MAX_ROWS, int((scores > 0).sum()))]),
             held=held,
             profile=tuple(_profile(train, profiled)),
+            group=group,
         )
 
 
@@ -133,55 +140,43 @@ def _profile(train: Evaluation, rows: Array) -> list[OpponentShare]:
     """Values of labels and metadata that are commoner among some training rows than among all of them."""
     if not len(rows):
         return []
-    columns: dict[str, Array] = {}
+    groups = (rows, np.arange(len(train)))
+    counted = []
     if train.labels is not None and train.labels.ndim == 1 and train.task == "classification":
-        columns["label"] = np.array([train.class_name(int(c)) for c in train.labels])
+        labels = np.array([train.class_name(int(c)) for c in train.labels])
+        counted.append(count_texts("label", labels, groups))
     if train.errors is not None:
-        columns["fitted"] = np.where(train.errors, "wrong", "right")
-    columns |= {name: values.astype(str) for name, values in train.metadata.items()}
-    counted = [_counted(name, values, rows) for name, values in columns.items()]
+        counted.append(count_texts("fitted", np.where(train.errors, "wrong", "right"), groups))
+    counted += [count_values(name, np.asarray(values), groups) for name, values in train.metadata.items()]
     if not counted:
         return []
-    inside = np.concatenate([column.inside for column in counted])
-    everywhere = np.concatenate([column.everywhere for column in counted])
-    corrected = corrected_p_values(inside[None], [len(rows)], everywhere, len(train), LEVEL)[0][0]
-    ends = np.cumsum([len(column.names) for column in counted])[:-1]
+    counts = np.concatenate([column.counts for column in counted], axis=1)
+    corrected = corrected_p_values(counts[:1], [len(rows)], counts[1], len(train), LEVEL)[0][0]
+    ends = np.cumsum([len(column.values) for column in counted])[:-1]
     shares = []
     for column, p_values in zip(counted, np.split(corrected, ends), strict=True):
-        shares += column.enriched(p_values, len(rows), len(train))
+        shares += _enriched(column, p_values, len(rows), len(train))
     return shares
 
 
-@dataclass(frozen=True, eq=False)
-class _Counted:
-    """How often each value of a column occurs among some rows, and among all."""
-
-    column: str
-    names: Array
-    inside: Array
-    everywhere: Array
-
-    def enriched(self, p_values: Array, drawn: int, total: int) -> list[OpponentShare]:
-        """The values that are commoner among the rows than among all, those by the largest difference first."""
-        shares = self.inside / drawn
-        base = self.everywhere / total
-        best = np.argsort(-(shares - base), kind="stable")[:VALUES]
-        return [
-            OpponentShare(
-                column=self.column,
-                value=str(self.names[j]),
-                opponents=(int(self.inside[j]), drawn),
-                train=(int(self.everywhere[j]), total),
-                lift=float(shares[j] / base[j]),
-                interval=wilson(int(self.inside[j]), drawn),
-                p_value=float(p_values[j]),
-            )
-            for j in best
-            if shares[j] > base[j]
-        ]
-
-
-def _counted(column: str, values: Array, rows: Array) -> _Counted:
-    names, codes = np.unique(values, return_inverse=True)
-    inside = np.bincount(codes[rows], minlength=len(names))
-    return _Counted(column, names, inside, np.bincount(codes, minlength=len(names)))
+def _enriched(column: CountedColumn, p_values: Array, drawn: int, total: int) -> list[OpponentShare]:
+    """The values that are commoner among the rows than among all, those by the largest difference first."""
+    inside, everywhere = column.counts
+    shares = inside / drawn
+    base = everywhere / total
+    best = np.argsort(-(shares - base), kind="stable")[:VALUES]
+    if column.numeric:  # neighbouring ranges say the same again: the surest, if it is a commoner one
+        best = np.lexsort((base - shares, p_values, shares <= base))[:1]
+    return [
+        OpponentShare(
+            column=column.column,
+            value=column.values[j],
+            opponents=(int(inside[j]), drawn),
+            train=(int(everywhere[j]), total),
+            lift=float(shares[j] / base[j]),
+            interval=wilson(int(inside[j]), drawn),
+            p_value=float(p_values[j]),
+        )
+        for j in best
+        if shares[j] > base[j]
+    ]

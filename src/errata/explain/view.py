@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -15,6 +15,8 @@ from ..core.scope import rows_in_scope
 
 FEWEST_TO_CHOOSE = 5  # members; with fewer, all rows choose, and the explanation says so
 MEASURED_ON = "confirm"
+SLICE = "slice"
+CLUSTER = "cluster"  # the rows that a method put together, of which a slice is an approximation
 
 E = TypeVar("E", bound=Explanation)
 
@@ -69,6 +71,21 @@ def view_of(audit: Audit, slice_: Slice, tasks: Mapping[str, Evaluation]) -> Sli
     searched = audit.discover if slice_.confirmed_on == "confirm" else ~audit.discover
     inside = slice_.members & within
     return SliceView(slice_, evaluation, inside, within & ~inside, searched)
+
+
+def view_of_cluster(view: SliceView, own: Mapping[str, Array]) -> tuple[SliceView, str]:
+    """The view of the rows that the method put together, and whose rows they are: `CLUSTER` or `SLICE`.
+
+    Why training rows bear on some rows is asked of those that lie together because of it. An approximation has others
+    beside them.
+
+    own: id of an approximation -> (n,) bool: the method's own rows.
+    """
+    if view.slice.id not in own:
+        return view, SLICE
+    within = view.inside | view.rest
+    inside = own[view.slice.id] & within
+    return replace(view, inside=inside, rest=within & ~inside), CLUSTER
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,9 @@ def plan_labels(
     Parameters
     ----------
     audit : Audit
-        The audit whose slices are to be fixed, with influence embeddings. Its rows choose, and must not prove.
+        The audit whose slices are to be fixed, with influence embeddings. The wrong members of the slices choose, of an
+        approximation its own and not those of the cluster behind it: that is what was tested and what the fix is
+        measured on. These rows choose, and must not prove.
     train : Evaluation
         The training rows, with influence embeddings of the same factor; `errata.plan_labels` and the command make both.
     count : int

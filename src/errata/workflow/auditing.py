@@ -29,7 +29,7 @@ from ..slicers import Slicer, restore
 from ..slicers.gmm import Gmm
 from ..version import __version__
 from .findings import Findings, find_slices
-from .influence import embed_searched, influence_options, rank_training_rows
+from .influence import check_influence_read, embed_searched, influence_options, rank_training_rows
 from .judging import judgement_of
 from .looks import audit_look, options_as_json
 from .methods import Method, Options, build_slicers, default_methods, method_names, reads_influence
@@ -91,7 +91,8 @@ def audit(
         slice then shows which of them pull it the wrong way.
     influence : mapping, optional
         How influence embeddings of the last layer are made, {"P": 500, "D": 100, "damping": 0.001} for one: products
-        with the Hessian, directions, what is added to eigenvalues; also rows, tolerance, seed, and basis, bytes.
+        with the Hessian, directions, what is added to eigenvalues; also rows (a number or "all"), tolerance, seed, and
+        basis, bytes.
     texts : Captions, optional
         Texts that may describe a slice.
     vocabulary : list of str, optional
@@ -151,6 +152,7 @@ def audit(
     built: dict[str, Any] = {}
     if methods or slices is None:  # with slices of the user's own, nothing need be searched
         built |= build_slicers(methods, options, seed, within)
+    check_influence_read(influence, built, evaluation, train)
     search = {"methods": methods, "options": options, "seed": seed, "within": within, "crossfit": crossfit}
     search |= {"metric": metric, "positive": positive, "groups": groups, "search_rows": search_rows}
     search["influence"] = dict(influence or {})

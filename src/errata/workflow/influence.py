@@ -15,6 +15,7 @@ from .methods import reads_influence
 
 MOST_WEIGHTS = 200_000  # of a last layer whose curvature is computed unasked, in seconds
 PAPER = {"P": "steps", "D": "rank"}  # the paper's names
+ALL_ROWS = "all"  # value of `rows`
 WHOLE = ("steps", "rank", "rows", "seed", "basis")
 
 
@@ -31,13 +32,35 @@ def influence_options(given: Mapping[str, Any] | None) -> InfluenceOptions:
 
 
 def _number(name: str, value: Any) -> Any:
-    if name == "rows" and value is None:
+    if name == "rows" and value in (None, ALL_ROWS):
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"`influence` option `{name}` must be a number; got {value!r}")
+        wanted = "a number"
+        if name == "rows":
+            wanted = f"a number, or `{ALL_ROWS}`"
+        raise InputError(f"`influence` option `{name}` must be {wanted}; got {value!r}")
     if name in WHOLE and value != int(value):
         raise InputError(f"`influence` option `{name}` must be a whole number; got {value!r}")
     return int(value) if name in WHOLE else float(value)
+
+
+def check_influence_read(
+    given: Mapping[str, Any] | None, slicers: Mapping[str, Slicer], evaluation: Evaluation, train: Evaluation | None
+) -> None:
+    """Refuse options of influence embeddings where none are made."""
+    if not given:
+        return
+    names = ", ".join(given)
+    if INFLUENCE in evaluation.representations:
+        raise InputError(
+            f"`influence` ({names}) says how influence embeddings are made, and these rows come with the "
+            f"representation `{INFLUENCE}`; leave `influence` out, or give them to errata.inputs.fit_influence"
+        )
+    if train is None and not reads_influence(slicers):
+        raise InputError(
+            f"`influence` ({names}) says how influence embeddings are made, and nothing reads any; name the method "
+            "`infembed` or `infembed-rule`, or give the training rows with `train`"
+        )
 
 
 def embed_searched(

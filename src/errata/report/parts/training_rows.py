@@ -13,6 +13,7 @@ from ...explain.own_label import FITTED, LabelShare, OwnLabel
 from ...explain.relabel import Relabel
 from ...explain.training_opponents import Opponents, OpponentShare
 from ...explain.training_rows import TrainingRow
+from ...explain.view import CLUSTER
 from .. import numbers
 from ..contract import Part, Section, Values, View
 from ..row_items import LONG, MARKS, example_item, loss_text
@@ -36,16 +37,33 @@ def influence(view: View, slice_: Slice) -> dict[str, Any] | None:
     if alike is None:
         return None
     values: dict[str, Any] = {"coherence": coherence(alike), "central": _central(view, alike), "own_label": None}
-    values |= {"groups": [], "profile": [], "profiled": 0, "held": None}
+    values |= {"groups": [], "profile": [], "profiled": 0, "held": None, "nothing_enriched": None}
     own = slice_.explanation(OwnLabel)
     if own is not None:
         values["own_label"] = _own_label(own)
     if opponents is None:
         return values
-    values["groups"] = _groups(opponents)
+    values["groups"] = _groups(opponents, _whose_loss(opponents, alike))
     values["profile"] = [_share(row) for row in _most_enriched(opponents.profile)]
     values["profiled"] = opponents.profile[0].opponents[1] if opponents.profile else 0
+    values["nothing_enriched"] = _nothing_enriched(opponents)
     return {**values, "held": _held(opponents)}
+
+
+def _whose_loss(opponents: Opponents, alike: Coherence) -> str:
+    """Whose loss opponents raise: the approximation may have other causes than the rows it stands for."""
+    if opponents.group == CLUSTER:
+        return "the rows that the method put together"
+    if alike.clustered is not None:  # an approximation, up to version 0.7.0
+        return "the approximation"
+    return "this slice"
+
+
+def _nothing_enriched(opponents: Opponents) -> str | None:
+    """A sentence where there are opponents, and no value that they have beyond chance."""
+    if not opponents.opponents or any(row.differs for row in opponents.profile):
+        return None
+    return "No value of any column is more frequent among the strongest opponents than chance would have it."
 
 
 def _central(view: View, alike: Coherence) -> dict[str, Any] | None:
@@ -74,7 +92,10 @@ def strongest_opponents(slice_: Slice) -> dict[str, Any] | None:
         return None
     total = len(opponents.opponents)
     rows = [_training_item(row) for row in opponents.opponents[:FEW]]
-    note = f"{numbers.out_of(len(rows), total)}; they pull these rows the wrong way"
+    pulled = "these rows"
+    if opponents.group == CLUSTER:
+        pulled = "the rows that the method put together"
+    note = f"{numbers.out_of(len(rows), total)}; they pull {pulled} the wrong way"
     return {"title": "Training opponents", "note": note, "rows": rows}
 
 
@@ -175,17 +196,22 @@ def _homogeneity(alike: Similarity) -> str:
 
 def _own_label(own: OwnLabel) -> dict[str, Any]:
     """Rows of the slice's own label: opponents beside helpers, and what tells them apart."""
-    of = f"of {numbers.counted(own.total, 'training row')} labelled {own.label}"
+    of = f"of {numbers.counted(own.total, 'training row')} of that label"
     named = (
-        ("Opponents of its own label", "point the other way most", own.opponents),
-        ("Helpers of its own label", "point the same way most", own.helpers),
+        (f"Opponents labelled {own.label}", "point the other way most", own.opponents),
+        (f"Helpers labelled {own.label}", "point the same way most", own.helpers),
     )
     groups = [
         {"title": title, "note": f"{note}; {len(rows)} {of}", "rows": [_training_item(row) for row in rows]}
         for title, note, rows in named
         if rows
     ]
-    return {"groups": groups, "sentence": own_label_sentence(own), "shares": [_label_share(row) for row in own.shares]}
+    return {
+        "label": own.label,
+        "groups": groups,
+        "sentence": own_label_sentence(own),
+        "shares": [_label_share(row) for row in own.shares],
+    }
 
 
 def own_label_words(slice_: Slice) -> str:
@@ -197,13 +223,19 @@ def own_label_words(slice_: Slice) -> str:
 def own_label_sentence(own: OwnLabel) -> str:
     """The most telling column, whether the ranking holds for other rows, and the training loss at both ends of it."""
     words = f"Training rows of its own label, {own.label}:"
+    pulled = "it"
+    held_out = "its held-out rows"
+    if own.group == CLUSTER:
+        words = f"Training rows labelled {own.label}, the commonest label of the errors that the method put together:"
+        pulled = "these errors"
+        held_out = "those of them that are held out"
     if not own.opponents:
-        return f"{words} none pulls it the wrong way."
+        return f"{words} none pulls {pulled} the wrong way."
     if not own.helpers:
-        return f"{words} none pulls it the right way."
-    parts = [_most_telling_column(own)]
+        return f"{words} none pulls {pulled} the right way."
+    parts = [_most_telling_column(own, pulled)]
     if own.held is not None and own.held[1]:
-        parts.append(f"{numbers.out_of(*own.held)} of the former pull its held-out rows the wrong way too")
+        parts.append(f"{numbers.out_of(*own.held)} of the former pull {held_out} the wrong way too")
     if own.losses is not None:
         against, beside, base = own.losses
         parts.append(
@@ -212,10 +244,10 @@ def own_label_sentence(own: OwnLabel) -> str:
     return f"{words} {'; '.join(parts)}."
 
 
-def _most_telling_column(own: OwnLabel) -> str:
-    """What tells opponents from helpers, or that nothing does, and what comes nearest."""
-    most = "those that pull it the wrong way most"
-    others = "those that pull it the right way most"
+def _most_telling_column(own: OwnLabel, pulled: str) -> str:
+    """What tells opponents from helpers of what is pulled, or that nothing does, and what comes nearest."""
+    most = f"those that pull {pulled} the wrong way most"
+    others = f"those that pull {pulled} the right way most"
     top = next((share for share in own.shares if share.column != FITTED), None)
     if top is None:
         return f"no column of metadata tells {most} from {others}"
@@ -247,16 +279,19 @@ def _held(opponents: Opponents) -> str | None:
     """Whether opponents chosen for some members oppose the others as well."""
     if not opponents.held or not opponents.held[1]:
         return None
+    members = "members"
+    if opponents.group == CLUSTER:
+        members = "rows that the method put together"
     return (
-        f"Chosen for the {numbers.count(opponents.members[0])} members among the search rows; "
+        f"Opponents were chosen for the {numbers.count(opponents.members[0])} {members} among the search rows; "
         f"{numbers.out_of(*opponents.held)} of the strongest opponents also raise the loss of the "
         f"{numbers.count(opponents.members[1])} others."
     )
 
 
-def _groups(opponents: Opponents) -> list[dict[str, Any]]:
+def _groups(opponents: Opponents, whose: str) -> list[dict[str, Any]]:
     named = (
-        ("Opponents", "training rows that raise the loss of this slice most", opponents.opponents),
+        ("Opponents", f"training rows that raise the loss of {whose} most", opponents.opponents),
         ("Helpers", "training rows that lower it most", opponents.helpers),
     )
     of = f"of {numbers.counted(opponents.total, 'training row')}"
