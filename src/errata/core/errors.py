@@ -72,7 +72,7 @@ def unknown(kind: str, got: str, known: Iterable[str]) -> InputError:
         The names that exist.
     """
     names = sorted(known)
-    near = difflib.get_close_matches(got, names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(got, names, n=1, cutoff=0.6)
     if near:
         return InputError(f"unknown {kind} `{got}`; did you mean `{near[0]}`?")
     return InputError(f"unknown {kind} `{got}`; known: {', '.join(names) or 'none'}")
