@@ -23,7 +23,7 @@ import argparse
 import json
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -221,50 +221,56 @@ def nearness(seed: int, output: Path) -> Array:
     """
     study = mnist()
     folder = output / f"defuse-mnist-{seed}"
-    told = json.loads(folder.with_suffix(".json").read_text())
     model = study.network(seed)
     model.load_state_dict(load_file(folder.with_suffix(".safetensors")))
-    classifier = Classifier(model, study.prepare)
-
-    def predict(images: Array) -> Array:
-        return predict_classes(classifier, images, device="cpu")
-
+    predict = partial(predict_classes, Classifier(model, study.prepare), device="cpu")
     pictures = study.train
     if (predict(coloured(pictures[0])) == pictures[1]).all():
         pictures = study.validation
     images = coloured(pictures[0])
-    said = predict(images)
-    wrong = said != pictures[1]
-    known = images[wrong]
-    vae = Vae.from_state(RunFolder(folder).load("vae"))
-    held = coloured(study.test[0])[predict(coloured(study.test[0])) == study.test[1]][:2000]
-    shown = RunFolder(folder).load("samples").arrays["pictures"]
-    chosen = [number for number, one in enumerate(told["judged"]) if one["verdict"] == "misclassified"]
-    groups = {
-        MISCLASSIFIED: shown[chosen].reshape(-1, *shown.shape[2:]),
-        "samples of all regions": shown.reshape(-1, *shown.shape[2:]),
-        "test images that are right": held,
-        "the same, reconstructed": decode_codes(vae, encode_images(vae, held, device="cpu"), device="cpu"),
-    }
+    predictions = predict(images)
+    wrong = predictions != pictures[1]
+    print(f"seed {seed}: {wrong.sum()} known mistakes")
     shares = np.empty(0)
-    print(f"seed {seed}: {len(known)} known mistakes")
-    for name, group in groups.items():
-        distances = novelty(group, known)
-        differs = said[wrong][distances.nearest] != predict(group)
-        farther = "too few known mistakes to compare"
-        if distances.farther is not None:
-            farther = f"{100 * distances.farther:.0f}% farther than known mistakes from each other"
-            farther += f" (median {np.median(distances.usual):.2f})"
-        print(f"  {name}: n = {len(group):,}; median distance {np.median(distances.distances):.2f}; {farther}")
-        print(f"    {100 * (1 - differs.mean()):.0f}% have the prediction of the nearest known mistake", flush=True)
-        if distances.farther is not None:
-            joint = near_and_different(distances, differs)
-            print(f"    {100 * joint.mean():.0f}% are near and have another", flush=True)
-            if name == MISCLASSIFIED:
-                shares = joint.reshape(len(chosen), -1).mean(axis=1)
+    for name, group in compared_images(study, folder, predict).items():
+        distances = novelty(group, images[wrong])
+        differs = predictions[wrong][distances.nearest] != predict(group)
+        print_nearness(name, distances, differs)
+        if name == MISCLASSIFIED and distances.farther is not None:
+            shown = RunFolder(folder).load("samples").arrays["predictions"].shape[1]
+            shares = near_and_different(distances, differs).reshape(-1, shown).mean(axis=1)
     if len(shares) > 1:
         print(f"    near and another, over {len(shares)} misclassified regions: {over_runs(shares)}", flush=True)
     return shares
+
+
+def compared_images(study: Study, folder: Path, predict: Callable[[Array], Array]) -> dict[str, Array]:
+    """(n, h, w, c) of a run: samples of regions, and test images that are right."""
+    judged = json.loads(folder.with_suffix(".json").read_text())["judged"]
+    chosen = [number for number, region in enumerate(judged) if region["verdict"] == "misclassified"]
+    shown = RunFolder(folder).load("samples").arrays["pictures"]
+    vae = Vae.from_state(RunFolder(folder).load("vae"))
+    test = coloured(study.test[0])
+    right = test[predict(test) == study.test[1]][:2000]
+    return {
+        MISCLASSIFIED: shown[chosen].reshape(-1, *shown.shape[2:]),
+        "samples of all regions": shown.reshape(-1, *shown.shape[2:]),
+        "test images that are right": right,
+        "the same, reconstructed": decode_codes(vae, encode_images(vae, right, device="cpu"), device="cpu"),
+    }
+
+
+def print_nearness(name: str, distances: Novelty, differs: Array) -> None:
+    """One group of images. differs: (m,) whether a prediction is another than that of the nearest known mistake."""
+    farther = "too few known mistakes to compare"
+    if distances.farther is not None:
+        farther = f"{100 * distances.farther:.0f}% farther than known mistakes from each other"
+        farther += f" (median {np.median(distances.usual):.2f})"
+    print(f"  {name}: n = {len(differs):,}; median distance {np.median(distances.distances):.2f}; {farther}")
+    print(f"    {100 * (1 - differs.mean()):.0f}% have the prediction of the nearest known mistake", flush=True)
+    if distances.farther is not None:
+        joint = near_and_different(distances, differs)
+        print(f"    {100 * joint.mean():.0f}% are near and have another", flush=True)
 
 
 def near_and_different(distances: Novelty, differs: Array) -> Array:
