@@ -23,6 +23,7 @@ import argparse
 import json
 import time
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -49,13 +50,16 @@ from defuse_pictures import (
 from errata.defuse import DefuseSettings, defuse
 from errata.defuse.distil import distil
 from errata.defuse.identify import Classifier, Noise, identify, predict_classes
-from errata.defuse.novelty import novelty
+from errata.defuse.novelty import Novelty, novelty
 from errata.defuse.settings import parse_setting
 from errata.defuse.stages import RunFolder
 from errata.defuse.vae import Vae, decode_codes, encode_images, fit_vae, new_vae
 from errata.train import measure_accuracy
+from trained import over_runs
 
 MISTAKES = 516  # in figure 2 of the paper
+MISCLASSIFIED = "samples of misclassified regions"
+CONTROLS = {"centred noise": Noise(scale=2.0), "noise as published": Noise(scale=1.0, centred=False)}
 
 
 def run(
@@ -209,66 +213,134 @@ def mixture() -> None:
     print(f"largest difference of a mean: {np.abs(ours.means - theirs.means_).max():.1e}")
 
 
-def nearness(seed: int, output: Path) -> None:
-    """Distances from known mistakes of region samples, and of images that are right, as they are and reconstructed."""
+def nearness(seed: int, output: Path) -> Array:
+    """Distances from known mistakes of region samples, and of images that are right, as they are and reconstructed.
+
+    Returns (r,) of each misclassified region the share of samples that are near a known mistake and predicted
+    differently; empty where there are too few known mistakes to say what near is.
+    """
     study = mnist()
     folder = output / f"defuse-mnist-{seed}"
-    told = json.loads(folder.with_suffix(".json").read_text())
     model = study.network(seed)
     model.load_state_dict(load_file(folder.with_suffix(".safetensors")))
-    classifier = Classifier(model, study.prepare)
-
-    def predict(images: Array) -> Array:
-        return predict_classes(classifier, images, device="cpu")
-
+    predict = partial(predict_classes, Classifier(model, study.prepare), device="cpu")
     pictures = study.train
     if (predict(coloured(pictures[0])) == pictures[1]).all():
         pictures = study.validation
     images = coloured(pictures[0])
-    said = predict(images)
-    wrong = said != pictures[1]
-    known = images[wrong]
-    vae = Vae.from_state(RunFolder(folder).load("vae"))
-    held = coloured(study.test[0])[predict(coloured(study.test[0])) == study.test[1]][:2000]
+    predictions = predict(images)
+    wrong = predictions != pictures[1]
+    print(f"seed {seed}: {wrong.sum()} known mistakes")
+    shares = np.empty(0)
+    for name, group in compared_images(study, folder, predict).items():
+        distances = novelty(group, images[wrong])
+        differs = predictions[wrong][distances.nearest] != predict(group)
+        print_nearness(name, distances, differs)
+        if name == MISCLASSIFIED and distances.farther is not None:
+            shown = RunFolder(folder).load("samples").arrays["predictions"].shape[1]
+            shares = near_and_different(distances, differs).reshape(-1, shown).mean(axis=1)
+    if len(shares) > 1:
+        print(f"    near and another, over {len(shares)} misclassified regions: {over_runs(shares)}", flush=True)
+    return shares
+
+
+def compared_images(study: Study, folder: Path, predict: Callable[[Array], Array]) -> dict[str, Array]:
+    """(n, h, w, c) of a run: samples of regions, and test images that are right."""
+    judged = json.loads(folder.with_suffix(".json").read_text())["judged"]
+    chosen = [number for number, region in enumerate(judged) if region["verdict"] == "misclassified"]
     shown = RunFolder(folder).load("samples").arrays["pictures"]
-    chosen = [number for number, one in enumerate(told["judged"]) if one["verdict"] == "misclassified"]
-    groups = {
-        "samples of misclassified regions": shown[chosen].reshape(-1, *shown.shape[2:]),
+    vae = Vae.from_state(RunFolder(folder).load("vae"))
+    test = coloured(study.test[0])
+    right = test[predict(test) == study.test[1]][:2000]
+    return {
+        MISCLASSIFIED: shown[chosen].reshape(-1, *shown.shape[2:]),
         "samples of all regions": shown.reshape(-1, *shown.shape[2:]),
-        "test images that are right": held,
-        "the same, reconstructed": decode_codes(vae, encode_images(vae, held, device="cpu"), device="cpu"),
+        "test images that are right": right,
+        "the same, reconstructed": decode_codes(vae, encode_images(vae, right, device="cpu"), device="cpu"),
     }
-    print(f"seed {seed}: {len(known)} known mistakes")
-    for name, group in groups.items():
-        distances = novelty(group, known)
-        same = (said[wrong][distances.nearest] == predict(group)).mean()
-        farther = "too few known mistakes to compare"
-        if distances.farther is not None:
-            farther = f"{100 * distances.farther:.0f}% farther than known mistakes from each other"
-            farther += f" (median {np.median(distances.usual):.2f})"
-        print(f"  {name}: n = {len(group):,}; median distance {np.median(distances.distances):.2f}; {farther}")
-        print(f"    {100 * same:.0f}% have the prediction of the nearest known mistake", flush=True)
 
 
-def crowding(seed: int, output: Path) -> None:
+def print_nearness(name: str, distances: Novelty, differs: Array) -> None:
+    """One group of images. differs: (m,) whether a prediction is another than that of the nearest known mistake."""
+    farther = "too few known mistakes to compare"
+    if distances.farther is not None:
+        farther = f"{100 * distances.farther:.0f}% farther than known mistakes from each other"
+        farther += f" (median {np.median(distances.usual):.2f})"
+    print(f"  {name}: n = {len(differs):,}; median distance {np.median(distances.distances):.2f}; {farther}")
+    print(f"    {100 * (1 - differs.mean()):.0f}% have the prediction of the nearest known mistake", flush=True)
+    if distances.farther is not None:
+        joint = near_and_different(distances, differs)
+        print(f"    {100 * joint.mean():.0f}% are near and have another", flush=True)
+
+
+def near_and_different(distances: Novelty, differs: Array) -> Array:
+    """(m,) whether an image is no farther from a known mistake than those from each other, and predicted differently.
+
+    differs: (m,) whether its prediction is another than that of the nearest known mistake.
+    """
+    near: Array = distances.distances <= np.median(distances.usual)
+    return near & differs
+
+
+def crowding(seed: int, output: Path, mapped: bool = True) -> dict[str, float]:
     """Figure 2 of the paper in numbers: of the ten codes nearest to an identified mistake, how many are mistakes? One
-    mistake an image, among the codes of 10,000 training images that have none."""
+    mistake an image, among the codes of 10,000 training images that have none.
+
+    The control has no mistakes: as many of those images with noise added to their codes, since noise alone, above all
+    one whose mean is not 0, moves codes to a place of their own. mapped: the first also in a t-SNE, as in the paper.
+    """
     folder = RunFolder(output / f"defuse-mnist-{seed}")
     arrays = folder.load("mistakes").arrays
     chance = np.random.default_rng(seed)
     order = chance.permutation(len(arrays["rows"]))
     first = order[np.unique(arrays["rows"][order], return_index=True)[1]]
     mistakes = arrays["codes"][chance.permutation(first)[:MISTAKES]]
+    count = len(mistakes)
     images = coloured(mnist().train[0])
     others = np.setdiff1d(np.arange(len(images)), arrays["rows"])[:10_000]
-    codes = np.concatenate([mistakes, encode_images(Vae.from_state(folder.load("vae")), images[others], device="cpu")])
-    distances = np.square(mistakes[:, None] - codes[None]).sum(axis=2)
-    nearest = np.argsort(distances, axis=1)[:, 1:11]  # the first is itself
-    share = (nearest < len(mistakes)).mean()
-    base = (len(mistakes) - 1) / (len(codes) - 1)
-    print(
-        f"seed {seed}: {len(mistakes)} mistakes; {share:.3f} of their ten nearest codes are mistakes, of all {base:.3f}"
-    )
+    right = encode_images(Vae.from_state(folder.load("vae")), images[others], device="cpu")
+    codes = {"mistakes": np.concatenate([mistakes, right])}
+    right = right[chance.permutation(len(right))]
+    for name, noise in CONTROLS.items():
+        moved = right[:count] + noise.draw(chance, right[:count].shape)
+        codes[f"right, {name}"] = np.concatenate([moved, right[count:]])
+    shares = {name: crowd(rows, count) for name, rows in codes.items()}
+    if mapped:
+        shares["mistakes, in a t-SNE"] = crowd(tsne(codes["mistakes"], seed), count)
+    shares["of all"] = (count - 1) / (len(codes["mistakes"]) - 1)
+    shares["of all, control"] = (count - 1) / (len(right) - 1)
+    print(f"seed {seed}: of the ten nearest codes are of the same kind", flush=True)
+    for name, share in shares.items():
+        print(f"  {name}: {share:.3f}", flush=True)
+    return shares
+
+
+def crowd(codes: Array, count: int) -> float:
+    """Of the ten codes nearest to each of the first `count`, the share that is among those."""
+    from sklearn.neighbors import NearestNeighbors
+
+    nearest = NearestNeighbors(n_neighbors=11).fit(codes).kneighbors(codes[:count], return_distance=False)
+    return float((nearest[:, 1:] < count).mean())  # the first is itself
+
+
+def tsne(codes: Array, seed: int) -> Array:
+    from sklearn.manifold import TSNE
+
+    positions: Array = TSNE(2, perplexity=30, init="pca", random_state=seed).fit_transform(codes)
+    return positions
+
+
+def report_novelty(seeds: Sequence[int], output: Path) -> None:
+    near = {seed: nearness(seed, output) for seed in seeds}
+    crowds = [crowding(seed, output) for seed in seeds]
+    if len(seeds) < 2:
+        return
+    print(f"\nover {len(seeds)} classifiers:")
+    pooled = np.concatenate(list(near.values()))
+    if len(pooled) > 1:
+        print(f"  near and predicted differently, over regions: {over_runs(pooled)}")
+    for name in crowds[0]:
+        print(f"  of the same kind, {name}: {over_runs([shares[name] for shares in crowds])}")
 
 
 def options() -> argparse.ArgumentParser:
@@ -344,9 +416,7 @@ def main() -> None:
     elif asked.what == "pack":
         pack(asked.output)
     elif asked.what == "novelty":
-        for seed in asked.seeds:
-            nearness(seed, asked.output)
-            crowding(seed, asked.output)
+        report_novelty(asked.seeds, asked.output)
     elif asked.what == "time":
         time_published(asked.device)
     else:

@@ -20,6 +20,24 @@ def study(monkeypatch):
     return lambda name: imported(BENCHMARKS / f"{name}.py", monkeypatch)
 
 
+def test_crowded_codes_are_those_whose_neighbours_are_of_their_kind(study):
+    defuse = study("defuse")
+    rng = np.random.default_rng(0)
+    spread = rng.normal(size=(600, 4))
+    together = np.concatenate([9 + rng.normal(size=(30, 4)), spread])
+    assert defuse.crowd(together, 30) == 1.0
+    assert defuse.crowd(spread, 30) < 0.15, "30 of 600 that are like the others"
+
+
+def test_near_and_different_is_of_one_sample_and_not_of_two_rates(study):
+    """Half are near, half are predicted differently, and none is both."""
+    defuse = study("defuse")
+    nearest = np.zeros(4, int)
+    distances = defuse.Novelty(nearest, np.array([1.0, 2.0, 3.0, 4.0]), np.array([2.0, 2.0, 9.0]))
+    assert defuse.near_and_different(distances, np.array([False, False, True, True])).tolist() == [False] * 4
+    assert defuse.near_and_different(distances, np.array([False, True, True, False])).tolist() == [0, 1, 0, 0]
+
+
 def light_of_eight(clusters):
     """Four searched rows and four held out, of which a light has the first three of each."""
     kinds = np.array(["a", "a", "b", "b", "a", "b", "b", "a"])

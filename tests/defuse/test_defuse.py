@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -181,7 +182,7 @@ def test_what_is_learnt_from_is_not_what_chooses_or_proves(ended, searched, monk
 
 def test_the_folder_has_what_came_of_it(ended):
     kept = RunFolder(ended.folder)
-    assert kept.read("stage") == {"stage": "corrected", "words": ended.words}
+    assert kept.read("stage") == {"stage": "corrected", "words": ended.words, "notes": []}
     told = kept.read("correction")
     assert told["comparison"] == json.loads(json.dumps(ended.comparison.to_json()))
     weights = kept.load("corrected").arrays
@@ -476,10 +477,15 @@ def test_a_generator_that_loses_the_class_stops_the_run(tmp_path):
     assert found.stage == "poor generator"
     assert re.match(r"\d+\.\d% of 160 reconstructions keep the class .* `faithful` asks for 90%", found.words)
     assert not (tmp_path / "run" / "mistakes.json").exists()
-    assert "too poor to search with" in (tmp_path / "run" / "report.html").read_text()
+    html = unescape((tmp_path / "run" / "report.html").read_text())
+    assert "too poor to search with" in html
+    reason = re.sub(r"`(\w+)`", r"<code>\1</code>", found.words.partition("; KL never")[0])
+    assert f"<p>{reason}.</p>" in html  # the reason, and the cure
     further = run(tmp_path / "run", settings=replace(poor, faithful=0), oracle=rule)  # the same folder goes on
     assert further.stage != "poor generator"
     assert re.search(r"; only \d+\.\d% of reconstructions keep their class", further.words)
+    html = (tmp_path / "run" / "report.html").read_text()
+    assert re.search(r'<p class="note">Only \d+\.\d% of reconstructions keep their class: [^<]*\.</p>', html)
 
 
 def test_a_good_generator_is_not_remarked_on(ended):

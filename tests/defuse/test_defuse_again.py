@@ -174,6 +174,21 @@ def test_another_correction_needs_no_other_run(ended, tmp_path, monkeypatch):
     assert RunFolder(folder).about["correction"]["rho"] == 0.4
 
 
+def test_what_is_checked_before_the_search_makes_no_other_correction(ended, tmp_path, monkeypatch):
+    """Nor where an older version wrote both settings beside the correction."""
+    folder = shutil.copytree(ended.folder, tmp_path / "again")
+    run = RunFolder(folder)
+    content = run.read("correction")
+    older = {**content["asked"]["settings"], "check_prepare": True, "faithful": 0.0}
+    monkeypatch.setattr(correction, "sweep", never)
+    for written in (content, {**content, "asked": {**content["asked"], "settings": older}}):
+        run.write("correction", written)
+        found = digits.run_defuse(folder, oracle=sources, settings=asking(check_prepare=False, faithful=0.01))
+        assert found.comparison == ended.comparison
+        told = load_run(folder).facts["settings"]
+        assert (told["check_prepare"], told["faithful"]) == (False, 0.01)
+
+
 def test_a_page_tells_the_settings_of_the_correction_it_shows(ended, tmp_path, monkeypatch):
     """A second one that was stopped has changed nothing yet."""
     folder = shutil.copytree(ended.folder, tmp_path / "again")

@@ -386,6 +386,10 @@ def test_the_sentence_of_a_run_has_the_note_of_its_normalisation(tmp_path, monke
     settings = DefuseSettings(**{**digits.QUICK, "epochs": 1, "faithful": 0.99})
     result = defuse(digits.classifier(), digits.splits()[0], tmp_path / "run", settings=settings)
     assert result.words.endswith("; pixels are too dark")
+    assert RunFolder(tmp_path / "run").read("stage")["notes"][-1] == "pixels are too dark"
+    html = (tmp_path / "run" / "report.html").read_text()
+    assert '<p class="note">Pixels are too dark.</p>' in html
+    assert html.count("ixels are too dark") == 1
 
 
 class Picky(Coloured):

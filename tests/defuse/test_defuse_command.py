@@ -98,6 +98,7 @@ def defuse(
         (["-o", "x", "--prepare", "mine:nothing"], "cannot import"),
         (["-o", "x", "--oracle", "mine"], "MODULE:FUNCTION"),
         (["-o", "x", "--set", "epoch=3"], "did you mean `epochs`"),
+        (["-o", "x", "--set", "nosuch=3"], "unknown setting `nosuch`; known: a, anneal, b, "),
         (["-o", "x", "--set", "rho=2"], "`rho` must be a finite number, in [0, 1); got 2"),
         (["-o", "x", "--set", "centred=no"], "`centred` must be true or false; got 'no'"),
         (["-o", "x", "--model", "mine:pair"], "must give logits (2, k) of images (2, 1, 8, 8); got a tuple"),

@@ -223,6 +223,25 @@ def test_a_quorum_of_people_must_label_a_sample():
     assert judge(["r1"], said[:4], shown, quorum=4)[0].verdict == "not labelled"
 
 
+def test_answers_by_too_few_people_wait():
+    said = [Vote("r1", 0, person, 1) for person in "abc"] + [Vote("r1", 1, "a", 1), Vote("r1", 2, "z", 1, final=True)]
+    shown = np.array([[0, 0, 0, 0]])
+    assert [judge(["r1"], said, shown, quorum=q)[0].waiting for q in (1, 2, 3, 4)] == [0, 1, 1, 2]
+    fields = judge(["r1"], said, shown, quorum=4)[0].to_json()
+    assert Judged.from_json(fields).waiting == 2
+    del fields["waiting"]  # of an older run
+    assert Judged.from_json(fields).waiting == 0
+
+
+def test_a_final_word_is_not_outvoted():
+    final = [Vote("r1", i, "Ann", 1, final=True) for i in (0, 1)]
+    others = [Vote("r1", 0, person, 2) for person in ("Ben", "Cy")]
+    for votes in (final + others, others + final):
+        for quorum in (1, 5):
+            judged = judge(["r1"], votes, np.array([[0, 0]]), quorum=quorum)[0]
+            assert (judged.label, judged.wrong, judged.people, judged.agreement) == (1, 2, 1, ())
+
+
 def test_a_region_is_named_by_what_people_said():
     names = ("cat", "dog", "fox")
     shown = np.array([[1, 1, 2], [1, 1, 1], [1, 1, 2], [0, 0, 0]])

@@ -163,3 +163,13 @@ def test_codes_of_a_generator_that_diverged_are_refused():
     codes = (lengths * np.sign(rng.normal(size=10)) * (1 + 1e-7 * rng.normal(size=(400, 10)))).astype(np.float32)
     with pytest.raises(InputError, match=r"codes of 400 mistakes spread by 1.\de\+11.*train it with a smaller `lr`"):
         distil(mistakes(codes), classes=2, steps=20)
+
+
+def test_codes_on_a_line_are_refused_with_another_cure():
+    """Noise that is too narrow leaves them there; a smaller `lr` would change nothing."""
+    codes = 0.01 * np.random.default_rng(0).normal(size=(400, 1)).repeat(10, axis=1)
+    with pytest.raises(InputError, match=r"spread by 0.01 and lie nearly on a line .* a larger `scale`$") as caught:
+        distil(mistakes(codes), classes=2, steps=20)
+    assert "`lr`" not in str(caught.value)
+    noisy = codes + 0.05 * np.random.default_rng(1).normal(size=codes.shape)
+    assert len(distil(mistakes(noisy), classes=2, steps=20))

@@ -63,6 +63,22 @@ def test_pages_show_both_outcomes_of_a_sample(corrected: tuple[Path, torch.nn.Mo
     assert "before → after the correction" in " ".join(to_html(run).split())
 
 
+@pytest.mark.parametrize("known", [1, 2])
+def test_nearness_to_a_single_known_mistake_is_no_comparison(
+    corrected: tuple[Path, torch.nn.Module], known: int
+) -> None:
+    """There are no distances between known mistakes that others could be farther than."""
+    run = load_run(corrected[0])
+    facts = {**run.correction["novelty"], "known": known}
+    if known == 1:
+        facts |= {"usual": None, "farther": None}
+    html = " ".join(to_html(replace(run, correction={**run.correction, "novelty": facts})).split())
+    assert "not measured of the samples" not in html
+    assert ("of the one training image that the classifier gets wrong (Euclidean" in html) == (known == 1)
+    assert ("of one of 2 training images that" in html) == (known == 2)
+    assert ("of the samples are farther than that." in html) == (known == 2)
+
+
 def test_a_correction_of_an_older_version_shows_what_it_has(
     corrected: tuple[Path, torch.nn.Module], tmp_path: Path
 ) -> None:

@@ -182,8 +182,54 @@ def test_a_run_without_regions_has_a_page_that_says_so(tmp_path: Path) -> None:
     run = RunFolder.create_or_open(
         tmp_path / "run", {"settings": {}, "class_names": ["a", "b"]}, {"correction": {"rho": 0.5}}
     )
-    run.write("stage", {"stage": "no mistakes", "words": "none of 10 images changed its class"})
-    assert "No mistake was found beyond the data." in to_html(load_run(tmp_path / "run"))
+    older = "none of 10 images changed its class; KL never counted in full"  # one that has no notes of its own
+    run.write("stage", {"stage": "no mistakes", "words": older})
+    html = to_html(load_run(tmp_path / "run"))
+    assert "No mistake was found beyond the data." in html
+    assert "<p>None of 10 images changed its class; KL never counted in full.</p>" in html
+
+
+def test_a_page_says_what_limits_a_run(ask: Ask, folder: Path) -> None:
+    run = RunFolder(folder)
+    run.write("stage", {"stage": "to label", "words": "2", "notes": ["only 14.3% keep <b>", "KL never `beta`"]})
+    for html in (ask("GET", "/", headers=PAGE).text, to_html(load_run(folder))):
+        assert html.count('<p class="note">Only 14.3% keep &lt;b&gt;.</p>') == 1
+        assert html.count('<p class="note">KL never <code>beta</code>.</p>') == 1
+        assert html.index("KL never") < html.index('id="h-list"')
+
+
+def test_people_are_told_how_many_a_sample_needs(ask: Ask, folder: Path) -> None:
+    """Two: one has answered everything, and would wonder why nothing is labelled."""
+    words = "A sample counts once two people have labelled it; a final word does alone."
+    pages = ("/region/r1", "/annotate", "/annotate/r1")
+    assert not any(words in ask("GET", path, headers=PAGE).text for path in pages)
+    run = RunFolder(folder)
+    run.write("defuse", {**run.about, "correction": {"rho": 0.5, "quorum": 2}})
+    run.write("stage", {"stage": "to label", "words": "2 of 2 regions have samples without a label"})
+    assert all(words in ask("GET", path, headers=PAGE).text for path in pages)
+    assert "2 regions of 2 to label." in ask("GET", "/", headers=PAGE).text
+    answer(ask)
+    overview = ask("GET", "/", headers=PAGE).text
+    assert "1 region of 2 to label; 1 waits for a second person." in overview
+    assert "<span>4 samples wait for a second person</span>" in overview
+    assert f"{words} Here 4 samples wait for a second person." in ask("GET", "/region/r1", headers=PAGE).text
+    answer(ask, queue="r2", item="2", task="class", answer=0)
+    assert "2 of 2 regions wait for a second person." in ask("GET", "/", headers=PAGE).text
+    answer(ask, person="Ben")
+    assert "1 of 2 regions waits for a second person." in ask("GET", "/", headers=PAGE).text
+    run.write("defuse", {**run.about, "correction": {"rho": 0.5, "quorum": 5}})
+    run.write("stage", {"stage": "to label", "words": "2 of 2 regions have samples without a label"})
+    assert "2 of 2 regions wait for more people." in ask("GET", "/", headers=PAGE).text
+
+
+def test_a_final_word_on_a_sheet_is_the_last_one(ask: Ask, folder: Path, records: Records) -> None:
+    answer(ask, settles=True)
+    for person in ("Ben", "Cy"):
+        answer(ask, person=person, item="0", task="class", answer=2)
+    judged = LiveRun(folder, records)().judged[0]
+    assert (judged.label, judged.labelled, judged.people, judged.agreement) == (0, 4, 1, ())
+    answer(ask, person="Ben", item="0", task="class", answer=2, settles=True)  # of one sample, and later
+    assert LiveRun(folder, records)().judged[0].people == 2
 
 
 @pytest.mark.parametrize(

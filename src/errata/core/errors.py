@@ -72,7 +72,10 @@ def unknown(kind: str, got: str, known: Iterable[str]) -> InputError:
         The names that exist.
     """
     names = sorted(known)
-    near = difflib.get_close_matches(got, names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(got, names, n=1, cutoff=0.6)
+    if not near:  # a short form, such as `probs` of `probabilities`, has fewer letters in common
+        same_start = [name for name in names if name[:3] == got[:3]]
+        near = difflib.get_close_matches(got, same_start, n=1, cutoff=0.5)
     if near:
         return InputError(f"unknown {kind} `{got}`; did you mean `{near[0]}`?")
     return InputError(f"unknown {kind} `{got}`; known: {', '.join(names) or 'none'}")

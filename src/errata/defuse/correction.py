@@ -25,7 +25,7 @@ from .settings import known
 from .stages import RunFolder
 from .sweep import Candidate, Sweep, Validated, preference, sweep
 from .vae import Vae, decode_codes
-from .view import RETIRED
+from .view import RETIRED, without_checks
 from .votes import stored_votes
 
 # (n, h, w, c) bytes -> (n,) classes, -1 for none of the above; or a network that takes what the audited one takes.
@@ -37,7 +37,7 @@ ALPHA = 0.05
 ORACLE = "oracle"  # the person that an oracle's votes are by
 TEST = "test"  # the group of test rows
 # Settings that older corrections do not name, and had so.
-ADDED = {"check_prepare": True, "faithful": 0.75, "quorum": 1}
+ADDED = {"quorum": 1}
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,6 +359,6 @@ def has_correction(job: Job, request: Mapping[str, Any]) -> bool:
     content = job.run.read("correction")
     before = content["asked"]
     settings = {name: value for name, value in before["settings"].items() if name not in RETIRED}
-    settings = {**ADDED, **settings}
+    settings = {**ADDED, **without_checks(settings)}
     same = {**before, "settings": settings} == request
     return bool(same and content["model"] == state_fingerprint(load_corrected(job)))

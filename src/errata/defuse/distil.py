@@ -10,6 +10,7 @@ from .mixture import fit_mixture
 from .regions import Mistakes, Regions
 
 FEWEST = 2  # codes that have a spread
+DIVERGED = 100  # spread of codes above which their generator is at fault; that of a trained one is about 1
 
 
 def distil(
@@ -40,10 +41,7 @@ def distil(
     try:
         mixture = fit_mixture(codes, min(components, distinct), steps=steps, seed=seed, device=device)
     except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # documented, and not exported
-        raise InputError(
-            f"the codes of {len(codes):,} mistakes spread by {codes.std(axis=0).max():.2g}, where those of a trained "
-            "generator spread by about 1, and no mixture fits them; in another folder train it with a smaller `lr`"
-        ) from error
+        raise _no_mixture(codes) from error
     heavy = np.flatnonzero(mixture.weights > least)
     heavy = heavy[np.argsort(-mixture.weights[heavy], kind="stable")]
     return Regions(
@@ -52,6 +50,21 @@ def distil(
         weights=mixture.weights[heavy],
         sources=_counts(mixture.belongs, mistakes.labels, heavy, classes),
         predictions=_counts(mixture.belongs, mistakes.predictions, heavy, classes),
+    )
+
+
+def _no_mixture(codes: Array) -> InputError:
+    """The error for codes of which a covariance is not positive definite, with the cure for its cause."""
+    spread = codes.std(axis=0).max()
+    words = f"the codes of {len(codes):,} mistakes spread by {spread:.2g}"
+    if spread > DIVERGED:
+        return InputError(
+            f"{words}, where those of a trained generator spread by about 1, and no mixture fits them; in another "
+            "folder train it with a smaller `lr`"
+        )
+    return InputError(
+        f"{words} and lie nearly on a line or a plane, so that no mixture fits them; in another folder widen the "
+        "noise with a larger `scale`"
     )
 
 

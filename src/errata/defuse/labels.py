@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -45,6 +45,7 @@ class Judged:
     share: float | None  # of labelled samples that have the region's label
     people: int
     agreement: tuple[float, ...]  # of each sample that several labelled: the share of them that gave its majority
+    waiting: int = 0  # samples with an answer, by fewer people than the quorum
 
     def to_json(self) -> dict[str, Any]:
         """All fields as JSON."""
@@ -63,10 +64,11 @@ def judge(
     """Judge every region by its votes; a person's last vote on a sample counts.
 
     predictions: (r, s) the classifier's, of every sample. rho: a region is misclassified where the classifier is wrong
-    on more than this share of labelled samples. quorum: people who must vote on a sample before it has a label.
+    on more than this share of labelled samples. quorum: people who must vote on a sample before it has a label. A
+    final vote needs none, and where a sample has one all others on it are left out.
     """
     answers: dict[str, dict[int, dict[str, int]]] = {id: {} for id in ids}  # region -> sample -> person -> label
-    final: set[tuple[str, int]] = set()
+    final: dict[str, dict[int, dict[str, int]]] = {id: {} for id in ids}
     for vote in votes:
         if vote.region not in answers or not 0 <= vote.sample < predictions.shape[1]:
             raise InputError(
@@ -75,10 +77,13 @@ def judge(
             )
         answers[vote.region].setdefault(vote.sample, {})[vote.person] = vote.label
         if vote.final:
-            final.add((vote.region, vote.sample))
-    for id, samples in answers.items():
-        answers[id] = {i: said for i, said in samples.items() if len(said) >= quorum or (id, i) in final}
-    return tuple(_judge_region(id, answers[id], predictions[j], rho) for j, id in enumerate(ids))
+            final[vote.region].setdefault(vote.sample, {})[vote.person] = vote.label
+    judged = []
+    for id, classes in zip(ids, predictions, strict=True):
+        counted = {i: labels for i, labels in answers[id].items() if len(labels) >= quorum} | final[id]
+        waiting = len(answers[id]) - len(counted)
+        judged.append(replace(_judge_region(id, counted, classes, rho), waiting=waiting))
+    return tuple(judged)
 
 
 def _judge_region(id: str, answers: Mapping[int, Mapping[str, int]], predictions: Array, rho: float) -> Judged:

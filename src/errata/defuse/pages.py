@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from ..core import Array, Change
 from ..core.media import data_address
@@ -123,7 +124,8 @@ def overview(run: RunView, address: Address) -> Context:
     return {
         "title": title(run),
         "lede": lede(run),
-        "words": run.words,
+        "words": _as_sentence(run.words),
+        "notes": [_as_sentence(note) for note in run.notes],
         "lines": [entry for entry in lines if entry["verdict"] in LISTED],
         "folded": [entry for entry in lines if entry["verdict"] not in LISTED],
         "facts_": settings_lines(run),
@@ -133,6 +135,12 @@ def overview(run: RunView, address: Address) -> Context:
         "compared": run.after is not None,
         "marked": any(region.label is not None for region in run.judged),
     }
+
+
+def _as_sentence(words: str) -> Markup:
+    """With a large first letter and a full stop, and names of settings as code; other capitals stay as they are."""
+    escaped = str(escape(f"{words[:1].upper()}{words[1:]}."))
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped))
 
 
 def code_map(run: RunView) -> Context | None:
@@ -160,15 +168,54 @@ def title(run: RunView) -> str:
             "poor generator": "The generator is too poor to search with.",
         }
         return titles.get(run.stage, "No region was found.")
-    waiting = sum(region.verdict == "not labelled" for region in run.judged)
-    if waiting:
-        return f"{numbers.counted(waiting, 'region')} of {numbers.count(len(run.judged))} to label."
+    to_label = to_label_words(run)
+    if to_label:
+        return to_label
     wrong = sum(region.verdict == "misclassified" for region in run.judged)
     if run.comparison is not None:
         became = changes_in_words(run.comparison.changes, run.facts["settings"]["rho"])
         corrected = sum(change.id not in NAMED for change in run.comparison.changes)
         return f"Of {numbers.counted(corrected, 'misclassified region')}: {became}."
     return f"{numbers.count(wrong)} of {numbers.counted(len(run.judged), 'region')} of new images are misclassified."
+
+
+def to_label_words(run: RunView) -> str:
+    """How many regions nobody has answered, and how many lack the quorum; empty where people are done."""
+    total = numbers.count(len(run.judged))
+    begun = [region for region in run.judged if region.waiting]
+    if run.comparison is not None:  # made with `--partly`: the result comes before a few samples that lack an answer
+        begun = [region for region in begun if region.verdict == "not labelled"]
+    untouched = sum(region.verdict == "not labelled" and not region.waiting for region in run.judged)
+    if not untouched and not begun:
+        return ""
+    if not begun:
+        return f"{numbers.counted(untouched, 'region')} of {total} to label."
+    if not untouched:
+        return f"{numbers.count(len(begun))} of {total} regions {waits_for(run, len(begun))}."
+    words = f"{numbers.counted(untouched, 'region')} of {total} to label"
+    return f"{words}; {numbers.count(len(begun))} {waits_for(run, len(begun))}."
+
+
+def quorum_of(run: RunView) -> int:
+    """People who must label a sample before it counts; runs of before 0.7 have no such setting."""
+    return int(run.facts["settings"].get("quorum", 1))
+
+
+def waits_for(run: RunView, count: int) -> str:
+    """What so many regions or samples do that have an answer, and not as many as the quorum."""
+    verb = "waits" if count == 1 else "wait"
+    people = "a second person" if quorum_of(run) == 2 else "more people"
+    return f"{verb} for {people}"
+
+
+def quorum_line(run: RunView, waiting: int = 0) -> str:
+    """What a page to label on says of the quorum; empty where one answer is enough. waiting: samples with too few."""
+    if quorum_of(run) == 1:
+        return ""
+    words = f"A sample counts once {numbers.in_words(quorum_of(run))} people have labelled it; a final word does alone."
+    if waiting:
+        words += f" Here {numbers.counted(waiting, 'sample')} {waits_for(run, waiting)}."
+    return words
 
 
 def lede(run: RunView) -> str:
@@ -193,12 +240,15 @@ def line(run: RunView, region: Judged, address: Address) -> Context:
         "verdict": region.verdict,
         "form": FORMS[region.verdict],
         "label": None,
+        "waits": "",
         "wrong": numbers.out_of(region.wrong, region.labelled),
         "interval": numbers.interval(*region.interval),
         "share": None,
         "samples": samples(run, region, address),
         "change": None,
     }
+    if region.waiting:
+        entry["waits"] = f"{numbers.counted(region.waiting, 'sample')} {waits_for(run, region.waiting)}"
     # The class that a region comes from would sway who has yet to label it.
     if region.verdict != "not labelled":
         entry["name"] = _name(run, region.id)
@@ -258,6 +308,7 @@ def region_page(run: RunView, id: str) -> Context:
         "after": ids[position + 1],
         "count": len(run.names),
         "rho": numbers.whole_rate(run.facts["settings"]["rho"]),
+        "quorum": quorum_line(run, run.judged[run.index(id)].waiting),
     }
 
 
@@ -272,6 +323,7 @@ def annotate(run: RunView, queue: str) -> Context:
         "classes": run.class_names,
         "questions": False,
         "sheets": True,
+        "quorum": quorum_line(run),
         "after": dict(pairwise(run.names)).get(queue),
     }
 
@@ -379,12 +431,17 @@ def novelty(run: RunView, facts: Mapping[str, Any] | None) -> Context | None:
     for i, id in enumerate(corrected[:PAIRS]):
         sample = data_address(png(run.images[run.index(id), 0]))
         pairs.append({"id": id, "made": sample, "near": data_address(png(run.near[i * count]))})
-    usual = None if facts["usual"] is None else f"{facts['usual']:.2f}"
+    usual = None  # of one known mistake alone
+    if facts["usual"] is not None:
+        usual = f"{facts['usual']:.2f}"
+    known = f"the one {facts['among']} image"
+    if facts["known"] > 1:
+        known = f"one of {numbers.count(facts['known'])} {facts['among']} images"
     return {
         "none": False,
         "among": facts["among"],
         "pairs": pairs,
-        "known": numbers.count(facts["known"]),
+        "known": known,
         "median": f"{facts['median']:.2f}",
         "usual": usual,
         "farther": numbers.rate(facts["farther"]),

@@ -24,7 +24,7 @@ from .regions import Mistakes, Regions
 from .search import Job, LabelledImages
 from .settings import DefuseSettings
 from .vae import Architecture, Vae
-from .view import load_run
+from .view import load_run, without_checks
 
 Stage = Literal["poor generator", "no mistakes", "no regions", "to label", "nothing to correct", "corrected"]
 
@@ -35,7 +35,7 @@ class Defused:
 
     folder: Path
     stage: Stage
-    words: str  # one sentence on the stage
+    words: str  # one sentence on the stage, and on what limits the run
     regions: Regions | None = None
     judged: tuple[Judged, ...] = ()  # of every region
     comparison: Comparison | None = None  # before and after, on test rows and on samples of regions
@@ -150,7 +150,7 @@ def _correct(
         "test": _fingerprint(test),
         "validation": _fingerprint(validation),
         "oracle": oracle is not None,
-        "settings": job.run.about["correction"],
+        "settings": without_checks(job.run.about["correction"]),
     }
     if not correction.has_correction(job, request):
         test_set = correction.make_test_set(job, result.vae, result.regions, chosen, test)
@@ -227,14 +227,21 @@ def _corrected(job: Job, result: _SearchResult, count: int) -> Defused:
 
 def _end(job: Job, stage: Stage, words: str, **fields: Any) -> Defused:
     """Write the stage and the page, and return what there is."""
+    notes = _notes(job, stage)
+    job.run.write("stage", {"stage": stage, "words": words, "notes": notes})
+    job.run.write_text("report.html", to_html(load_run(job.run.folder)))
+    return Defused(job.run.folder, stage, "; ".join([words, *notes]), **fields)
+
+
+def _notes(job: Job, stage: Stage) -> list[str]:
+    """What limits the whole run: of its generator, and of what the classifier is given."""
+    notes = []
     same_class = job.run.read("vae-told")["same_class"]
     if stage != "poor generator" and same_class < DefuseSettings.faithful:  # let through by a lower `faithful`
-        words += f"; only {same_class:.1%} of reconstructions keep their class: some may be the generator's blur"
+        notes.append(f"only {same_class:.1%} of reconstructions keep their class: some may be the generator's blur")
     annealing = job.settings.unfinished_annealing(len(job.images))
     if annealing and job.run.about["vae"] is None:  # a borrowed VAE was trained elsewhere
-        words += f"; {annealing}"
+        notes.append(annealing)
     if job.normalisation:
-        words += f"; {job.normalisation}"
-    job.run.write("stage", {"stage": stage, "words": words})
-    job.run.write_text("report.html", to_html(load_run(job.run.folder)))
-    return Defused(job.run.folder, stage, words, **fields)
+        notes.append(job.normalisation)
+    return notes

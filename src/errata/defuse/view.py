@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from .regions import Regions
 from .stages import RunFolder
 
 RETIRED = ("patience",)  # settings that old runs have, and that no longer exist
+CHECKS = ("check_prepare", "faithful")  # asked before the search alone: another value makes no other correction
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +25,7 @@ class RunView:
 
     name: str
     stage: str
-    words: str  # one sentence on the stage
+    words: str  # one sentence on the stage; an older run's has its notes in it
     class_names: tuple[str, ...]
     names: Mapping[str, str]  # id of a region -> the class it comes from and the one it is taken for
     weights: Mapping[str, float]
@@ -33,6 +34,7 @@ class RunView:
     judged: tuple[Judged, ...]
     fingerprint: str  # of the samples
     facts: Mapping[str, Any]  # settings, vae, mistakes
+    notes: Sequence[str] = ()  # what limits the run: of its generator, and of what the classifier is given
     comparison: Comparison | None = None
     baseline: Comparison | None = None
     correction: Mapping[str, Any] | None = None  # labels that it is by, novelty, and what the oracle says
@@ -121,9 +123,9 @@ def _correction(run: RunFolder, saved: Mapping[str, Any] | None) -> dict[str, An
 
 
 def _facts(run: RunFolder, saved: Mapping[str, Any] | None) -> dict[str, Any]:
-    # A correction may be older than the settings that were asked for last.
-    of_correction = run.about["correction"] if saved is None else saved["asked"]["settings"]
-    settings = {**run.about["settings"], **of_correction}
+    settings = {**run.about["settings"], **run.about["correction"]}
+    if saved is not None:  # a correction may be older than the settings that were asked for last
+        settings |= without_checks(saved["asked"]["settings"])
     vae = run.read("vae-told") if run.has("vae-told") else None
     mistakes = run.read("mistakes")["facts"] if run.has("mistakes") else None
     return {
@@ -131,6 +133,11 @@ def _facts(run: RunFolder, saved: Mapping[str, Any] | None) -> dict[str, Any]:
         "vae": vae,
         "mistakes": mistakes,
     }
+
+
+def without_checks(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that a correction is made by."""
+    return {name: value for name, value in settings.items() if name not in CHECKS}
 
 
 def samples_fingerprint(run: RunFolder) -> str:
