@@ -243,7 +243,7 @@ def test_slices_without_a_path_stay_as_they_are(study):
         ({"maps": "bodi"}, "unknown layer `bodi`"),
         ({"representation": "robus"}, "unknown representation `robus`; did you mean `robust`"),
         ({"radius": -1.0}, "`radius` must be a length"),
-        ({"steps": 0}, "`steps` must be at least 1"),
+        ({"steps": 0}, "`steps` must be an integer of at least 1"),
     ],
 )
 def test_bad_input_is_one_sentence(study, change, words):
