@@ -138,13 +138,21 @@ def interval(share: float, n: int) -> tuple[float, float]:
     return float(middle - half), float(middle + half)
 
 
-def measured(model: ResNet18, held: tuple[Array, Array], radii: tuple[float, ...], device: str) -> list[dict[str, Any]]:
+def measured(
+    model: torch.nn.Module,
+    held: tuple[Array, Array],
+    radii: tuple[float, ...],
+    device: str,
+    *,
+    attacked: int = ATTACKED,
+    steps: int = ATTACK_STEPS,
+) -> list[dict[str, Any]]:
     """Accuracy of held-out rows: clean, and under an attack of more steps than in training."""
     found = []
     for radius in (0.0, *radii):
-        rows = len(held[1]) if radius == 0 else min(ATTACKED, len(held[1]))
+        rows = len(held[1]) if radius == 0 else min(attacked, len(held[1]))
         part = held[0][:rows], held[1][:rows]
-        share = robust_accuracy(model, *part, radius, steps=ATTACK_STEPS, device=device, batch=1000)
+        share = robust_accuracy(model, *part, radius, steps=steps, device=device, batch=1000)
         found.append({"radius": radius, "accuracy": share, "n": rows, "interval": interval(share, rows)})
     return found
 

@@ -1,6 +1,7 @@
 """Where a cause is known: do heat maps and attacks of robust features show it, and those of standard ones? (appendix I)
 
-    python benchmarks/barlow_planted.py cifar10 -o OUT [--seed 0] [--device cuda]
+    python benchmarks/barlow_planted.py cifar10 -o OUT [--seed 0] [--network small] [--device cuda]
+    python benchmarks/barlow_planted.py report -o OUT       means over classes of every network pair, and over seeds
 
 A small tag of nine coloured cells, drawn anew for every seed, stands at a random place of 90% of one class's pictures
 and of 3% of the others; a standard and a robust network learn from them. On held-out pictures half of every class
@@ -9,6 +10,7 @@ within each of those classes, by features of the robust network and by its own: 
 held-out rows. On the other half: does the feature of the split tell the tag (area under the curve); of tagged rows,
 does the heat map's peak, and of its heat what share, lie on the tag, and of what an attack changes; and does an
 attack on rows without the tag draw it: is the tag's pattern found in the change better than 99 other such patterns?
+`--network small` is for a CPU: pictures of 32 px, and the recipe of the small networks of benchmarks/barlow_factors.py.
 """
 
 from __future__ import annotations
@@ -22,13 +24,17 @@ from typing import Any
 
 import numpy as np
 import torch
+from PIL import Image
 
+from barlow_factors import RADIUS as SMALL_RADIUS
+from barlow_factors import STEPS as SMALL_TRAIN_STEPS
 from barlow_networks import DATA, measured, read, split, train
 from errata import Evaluation, Source
 from errata.explain.thumbnails import upsampled
 from errata.slicers import make
 from errata.tensors import Attribution, Ball
-from errata.train import normalise_pixels, outputs
+from errata.train import fit_robust, network, normalise_pixels, outputs
+from trained import over_runs
 
 Array = np.ndarray
 CELLS = 3
@@ -40,8 +46,15 @@ SHOWN = 6
 PATTERNS = 99
 MARGIN = 1 / 16  # of a picture: so far beside the tag still counts as on it
 STEPS = 100
+COARSE = 1 / 8  # of the frequencies: below it a change is coarse
 EPOCHS = {"cifar10": 12, "utkface": 12}
 LEARNT = {"cifar10": 24_000, "utkface": 10_000}
+SMALL_SIDE = 32
+SMALL = {"epochs": 8, "batch": 128, "lr": 3e-3}
+SMALL_LEARNT = 10_000
+SMALL_MOST = 12
+SMALL_STEPS = 50
+SMALL_ATTACKED = 500  # held-out rows whose accuracy under attack is measured
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +137,16 @@ def drawn_rank(change: Array, known: Array, others: Array) -> tuple[float, float
     return float(best[:, 0].mean()), float(worse.mean())
 
 
-def localised(lens: Attribution, held: Tagged, rows: Array, feature: int, side: int) -> dict[str, Any]:
+def coarse_share(change: Array) -> float:
+    """The share of a change (n, px, px, 3) that lies below an eighth of the frequencies, mean over rows."""
+    power = np.square(np.abs(np.fft.fft2(change, axes=(1, 2)))).sum(axis=3)
+    across = np.fft.fftfreq(power.shape[1])
+    coarse = np.hypot(across[:, None], across) <= COARSE
+    shares = power[:, coarse].sum(axis=1) / np.maximum(power.sum(axis=(1, 2)), 1e-12)
+    return float(shares.mean())
+
+
+def localised(lens: Attribution, held: Tagged, rows: Array, feature: int, side: int, steps: int) -> dict[str, Any]:
     """Heat and attack of rows with the tag."""
     px = held.images.shape[1]
     images = held.images[rows]
@@ -133,7 +155,7 @@ def localised(lens: Attribution, held: Tagged, rows: Array, feature: int, side: 
     there = [i for i, heat in enumerate(heats) if heat is not None]
     peaks = [bool(box[i].flat[int(heats[i].argmax())]) for i in there]
     shares = [float(heats[i][box[i]].sum() / heats[i].sum()) for i in there]
-    changed, before, after, _ = lens.attack(images, feature, Ball(0.1 * np.sqrt(images[0].size), STEPS))
+    changed, before, after, _ = lens.attack(images, feature, Ball(0.1 * np.sqrt(images[0].size), steps))
     energy = np.square(changed - images / 255).sum(axis=-1)
     total = np.maximum(energy.sum(axis=(1, 2)), 1e-12)
     return {
@@ -143,6 +165,7 @@ def localised(lens: Attribution, held: Tagged, rows: Array, feature: int, side: 
         "share": mean(shares),
         "area": float(box.mean()),
         "attack": float((np.where(box, energy, 0).sum(axis=(1, 2)) / total).mean()),
+        "coarse": coarse_share(changed - images / 255),
         "rise": float((after - before).mean() / max(abs(float(before.mean())), 1e-9)),
     }
 
@@ -152,9 +175,20 @@ def mean(values: list[Any]) -> float:
 
 
 def explained(
-    model: torch.nn.Module, held: Tagged, predictions: Array, pattern: Array, others: Array, device: str
+    model: torch.nn.Module,
+    held: Tagged,
+    predictions: Array,
+    pattern: Array,
+    others: Array,
+    device: str,
+    *,
+    most: int = MOST,
+    steps: int = STEPS,
 ) -> list[dict[str, Any]]:
-    """For each class without the tag: the feature of its failures, and what that feature's pictures show."""
+    """For each class without the tag: the feature of its failures, and what that feature's pictures show.
+
+    most: tagged rows, and rows without the tag, that are explained of each class.
+    """
     features = outputs(model, held.images, device=device)[1]
     lens = Attribution(model, prepare=normalise_pixels, device=device)
     half = len(held.labels) // 2
@@ -174,12 +208,12 @@ def explained(
             # Most activating first, as people are shown them.
             order = np.flatnonzero(here)[np.argsort(-features[here, feature], kind="stable")]
             row[name]["shown with tag"] = float(held.tag[order[:SHOWN]].mean())
-            tagged = order[held.tag[order]][:MOST]
-            bare = order[~held.tag[order]][:MOST]
+            tagged = order[held.tag[order]][:most]
+            bare = order[~held.tag[order]][:most]
             if not (len(tagged) and len(bare)):
                 continue
-            row[name] |= localised(lens, held, tagged, feature, len(pattern))
-            changed = lens.attack(held.images[bare], feature, Ball(0.1 * np.sqrt(held.images[0].size), STEPS))[0]
+            row[name] |= localised(lens, held, tagged, feature, len(pattern), steps)
+            changed = lens.attack(held.images[bare], feature, Ball(0.1 * np.sqrt(held.images[0].size), steps))[0]
             row[name]["drawn"], row[name]["drawn rank"] = drawn_rank(changed - held.images[bare] / 255, pattern, others)
         found.append(row)
     return found
@@ -195,6 +229,76 @@ def pictures(model: torch.nn.Module, held: Tagged, feature: int, group: int, dev
     attacked = lens.attack(images, feature, Ball(0.1 * np.sqrt(images[0].size), STEPS))[0]
     heat = lens.heat(images, feature)
     return {"images": images, "heat": heat.astype(np.float16), "attack": (attacked * 255).round().astype(np.uint8)}
+
+
+def study_small(name: str, asked: argparse.Namespace) -> dict[str, Any]:
+    """The study with small networks: no pictures are kept, and `report` has the means."""
+    torch.set_num_threads(1)
+    images, labels = read(name, asked.data)
+    if images.shape[1] != SMALL_SIDE:
+        small = [Image.fromarray(image).resize((SMALL_SIDE, SMALL_SIDE)) for image in images]
+        images = np.stack([np.asarray(image) for image in small])
+    learnt, held, _ = split(name, (images, labels), asked.seed)
+    count = 400 if asked.toy else SMALL_LEARNT
+    rng = np.random.default_rng([asked.seed, 7])
+    pattern, *others = patterns(1 + PATTERNS, CELLS * (SMALL_SIDE // 16), rng)
+    learnt = tuple(values[:count] for values in learnt)
+    held = tuple(values[: count if asked.toy else 8000] for values in held)
+    taught = put(learnt, pattern, np.where(learnt[1] == CLASS, *TAGGED), rng)
+    fresh = put(held, pattern, np.full(len(held[1]), 0.5), rng)
+    facts: dict[str, Any] = {"data": name, "seed": asked.seed, "radius": SMALL_RADIUS[name], "network": "small"}
+    models = {}
+    for kind, radius in (("standard", 0.0), ("robust", SMALL_RADIUS[name])):
+        model = network("small", px=SMALL_SIDE, outputs=int(labels.max()) + 1, seed=asked.seed)
+        fit_robust(
+            model, taught.images, taught.labels, radius=radius, steps=SMALL_TRAIN_STEPS, flip=True,
+            shift=SMALL_SIDE // 8, seed=asked.seed, device=asked.device, **SMALL,
+        )  # fmt: skip
+        few = {"attacked": SMALL_ATTACKED, "steps": 20}
+        facts[f"{kind} accuracies"] = measured(model, held, (SMALL_RADIUS[name],), asked.device, **few)
+        models[kind] = model
+    predictions = outputs(models["standard"], fresh.images, device=asked.device)[0].argmax(axis=1)
+    for kind, model in models.items():
+        few = {"most": SMALL_MOST, "steps": SMALL_STEPS}
+        facts[kind] = explained(model, fresh, predictions, pattern, np.stack(others), asked.device, **few)
+    (asked.out / f"planted-small-{name}-{asked.seed}.json").write_text(json.dumps(facts))
+    return facts
+
+
+MEASURES = (
+    ("split", "area under", "first split: area under the curve for the tag"),
+    ("split", "peak", "first split: peak of the heat on the tag"),
+    ("split", "share", "first split: share of heat on the tag"),
+    ("split", "attack", "first split: share of what an attack changes on the tag"),
+    ("split", "coarse", "first split: coarse share of what an attack changes"),
+    ("best", "area under", "best feature: area under the curve for the tag"),
+    ("best", "peak", "best feature: peak of the heat on the tag"),
+    ("best", "share", "best feature: share of heat on the tag"),
+    ("best", "attack", "best feature: share of what an attack changes on the tag"),
+    ("best", "coarse", "best feature: coarse share of what an attack changes"),
+)
+
+
+def report(folder: Path) -> None:
+    """Means over classes, then over seeds with 95% by Student's t, and robust less standard within a seed."""
+    for name in DATA:
+        runs = [json.loads(path.read_text()) for path in sorted(folder.glob(f"planted-small-{name}-*.json"))]
+        if len(runs) < 2:
+            continue
+        print(f"\n{name}, {len(runs)} seeds of small networks")
+        for kind in ("standard", "robust"):
+            for k, what in enumerate(("accuracy", "accuracy under attack")):
+                print(f"{kind}: {what} {over_runs([run[f'{kind} accuracies'][k]['accuracy'] for run in runs])}")
+        for which, key, words in MEASURES:
+            by_kind = [[class_mean(run[kind], which, key) for run in runs] for kind in ("standard", "robust")]
+            less = np.subtract(by_kind[1], by_kind[0])
+            print(f"{words}: standard {over_runs(by_kind[0])}, robust {over_runs(by_kind[1])}, less {over_runs(less)}")
+
+
+def class_mean(rows: list[dict[str, Any]], which: str, key: str) -> float:
+    """The mean over the classes that have the measure: a class whose trees have no cut, or whose map is dark, has
+    none."""
+    return float(np.nanmean([row[which][key] for row in rows if key in row.get(which, {})]))
 
 
 def study(name: str, asked: argparse.Namespace) -> dict[str, Any]:
@@ -235,15 +339,20 @@ def study(name: str, asked: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=list(DATA))
+    parser.add_argument("what", choices=[*DATA, "report"])
     parser.add_argument("-o", "--out", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--network", choices=("resnet18", "small"), default="resnet18")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--data", type=Path, help="a folder made by `barlow_networks.py pack`")
     parser.add_argument("--toy", action="store_true", help="few rows, to see that it runs")
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
-    print(json.dumps(study(asked.what, asked))[:2000], flush=True)
+    if asked.what == "report":
+        report(asked.out)
+        return
+    study_of = study_small if asked.network == "small" else study
+    print(json.dumps(study_of(asked.what, asked))[:2000], flush=True)
 
 
 if __name__ == "__main__":

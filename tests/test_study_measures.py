@@ -390,6 +390,7 @@ def test_nearness_is_compared_among_rows_that_are_as_typical(study):
     assert near.upper_less_lower(np.array([0.9, 0.1, 0.8, 0.2]), right) == -1
 
 
+<<<<<<< HEAD
 def test_turned_explanations_have_the_distances_of_the_whole_ones_and_keep_the_lemma(study):
     explanations = study("infembed_explanations")
     rng = np.random.default_rng(0)
@@ -406,3 +407,32 @@ def test_turned_explanations_have_the_distances_of_the_whole_ones_and_keep_the_l
     assert 0.5 < correlation < 1
     assert explanations.left(E, np.zeros(40)) == pytest.approx(1)
     assert explanations.left(E, np.arange(40)) == 0
+=======
+def test_a_seed_that_is_in_the_file_is_refused(study, tmp_path, monkeypatch, capsys):
+    """Its rows would have counted twice in the report."""
+    reasons = study("barlow_reasons")
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"data": "cifar10", "seed": 1}) + "\n")
+    monkeypatch.setattr("sys.argv", ["x", "run", "-o", str(path), "--data", "cifar10", "--seeds", "0", "1"])
+    monkeypatch.setattr(reasons, "run", lambda asked: pytest.fail("nothing may be trained"))
+    with pytest.raises(SystemExit) as ended:
+        reasons.main()
+    assert ended.value.code == 2
+    assert "has cifar10, seed 1 already; give other --seeds" in capsys.readouterr().err
+
+
+def test_the_coarse_share_of_a_change_is_that_of_its_slow_waves(study):
+    planted = study("barlow_planted")
+    across = np.arange(32)
+    slow = np.cos(2 * np.pi * 2 * across / 32)[None, :, None, None] * np.ones((1, 32, 32, 3))
+    quick = np.cos(2 * np.pi * 10 * across / 32)[None, :, None, None] * np.ones((1, 32, 32, 3))
+    assert planted.coarse_share(slow) == pytest.approx(1)
+    assert planted.coarse_share(quick) == pytest.approx(0, abs=1e-9)
+    assert planted.coarse_share(slow + quick) == pytest.approx(0.5)
+
+
+def test_classes_without_a_measure_are_left_out_of_the_mean(study):
+    mean = study("barlow_planted").class_mean
+    rows = [{"split": {"peak": 0.2}}, {"split": {"peak": 0.4}}, {"split": {}}, {"best": {"peak": 9.0}}]
+    assert mean(rows, "split", "peak") == pytest.approx(0.3)
+>>>>>>> robust-controls

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,89 +19,20 @@ from torch import nn  # noqa: E402  # only once torch is known to be there
 import errata  # noqa: E402
 from errata.core import Audit, InputError, Slice  # noqa: E402
 from errata.core.audit import of_kind  # noqa: E402
-from errata.core.progress import silent  # noqa: E402
 from errata.explain import explain  # noqa: E402
 from errata.explain.group_trees import GroupTrees  # noqa: E402
 from errata.explain.thumbnails import PX as LARGEST  # noqa: E402
 from errata.explain.thumbnails import address, overlaid, overlay, upsampled  # noqa: E402
 from errata.tensors import Attribution, Ball  # noqa: E402
-from errata.train import fit_robust, normalise_bytes, normalise_pixels  # noqa: E402
+from errata.train import normalise_pixels  # noqa: E402
+from support.patched_images import PX, D, N, Study, planted_study  # noqa: E402
 
 torch.set_num_threads(1)
-PX, PATCH, D = 16, 4, 16
-N = 1600
-
-
-def layer(inside: int, outside: int) -> list[nn.Module]:
-    return [nn.Conv2d(inside, outside, 3, padding=1, bias=False), nn.BatchNorm2d(outside), nn.ReLU()]
-
-
-class Tiny(nn.Module):
-    """Three convolutions, and the mean of each of the last maps (4 x 4) as a feature."""
-
-    def __init__(self):
-        super().__init__()
-        self.body = nn.Sequential(
-            *layer(3, 12), nn.MaxPool2d(2), *layer(12, 16), nn.MaxPool2d(2), *layer(16, D)
-        )  # fmt: skip
-        self.head = nn.Linear(D, 2)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.head(self.body(x).mean(dim=(2, 3)))
-
-
-def pictures(n: int, seed: int, patched: tuple[float, float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Stripes across (class 0) or upright (1), of any brightness and contrast; some with a bright patch in a corner.
-
-    patched: how often, in each class.
-    """
-    rng = np.random.default_rng(seed)
-    labels = rng.integers(2, size=n)
-    patch = rng.random(n) < np.asarray(patched)[labels]
-    images = rng.integers(20, 110, size=(n, 1, 1, 1)) + rng.integers(-25, 25, size=(n, PX, PX, 3))
-    for image, label, bright, contrast in zip(images, labels, patch, rng.integers(15, 70, size=n), strict=True):
-        stripes = (np.arange(PX) + rng.integers(6)) % 6 < 3
-        image[stripes if label == 0 else (slice(None), stripes)] += contrast
-        if bright:
-            image[:PATCH, :PATCH] = 235
-    return images.clip(0, 255).astype(np.uint8), labels, patch
-
-
-@dataclass(frozen=True)
-class Study:
-    images: np.ndarray
-    patch: np.ndarray
-    model: nn.Module
-    audit: Audit
-
-    @property
-    def first(self) -> Slice:
-        return self.audit.slices[0]
-
-    @property
-    def root(self) -> int:
-        """The feature of the first split."""
-        return int(self.first.rule["conditions"][0]["feature"])
-
-    def rows(self, patched: bool) -> np.ndarray:
-        """Of the class that fails."""
-        return np.flatnonzero((np.asarray(self.audit.evaluation.labels) == 1) & (self.patch == patched))
 
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    """Upright stripes with the patch are taken for the others; a robust model has learnt what a patch is."""
-    torch.manual_seed(2)
-    model = Tiny()
-    images, labels, _ = pictures(1200, 0, (0.8, 0.02))
-    prepared = {"prepare": normalise_pixels}
-    fit_robust(model, images, labels, radius=0.5, steps=3, epochs=5, batch=50, lr=1e-2, **prepared)
-    images, labels, patch = pictures(N, 1, (0.4, 0.4))
-    wrong = np.random.default_rng(5).random(N) < np.where((labels == 1) & patch, 0.85, 0.05)
-    loader = [(normalise_bytes(torch.from_numpy(images[i : i + 100])), labels[i : i + 100]) for i in range(0, N, 100)]
-    evaluation = errata.Evaluation(labels=labels, predictions=np.where(wrong, 1 - labels, labels))
-    evaluation = errata.inputs.add_features(evaluation, model, loader, progress=silent)
-    return Study(images, patch, model, errata.audit(evaluation, methods=["barlow"]))
+    return planted_study()
 
 
 @pytest.fixture(scope="module")
@@ -117,10 +48,7 @@ def test_the_planted_feature_is_the_first_split(study):
     """Of 16 features, one that tells rows with the patch from those without."""
     assert study.first.verdict == "confirmed"
     assert study.first.rule["scope"] == {"label": 1}
-    values = np.asarray(study.audit.evaluation.representations["robust"])
-    with_patch, without = (values[study.rows(patched)] for patched in (True, False))
-    told = np.array([(a[:, None] > b).mean() for a, b in zip(with_patch.T, without.T, strict=True)])
-    told = np.maximum(told, 1 - told)  # area under the curve, either way round
+    told = study.areas()
     assert told[study.root] > 0.98
     assert told[study.root] > told.max() - 0.01
     assert told.min() < 0.9
@@ -243,7 +171,7 @@ def test_slices_without_a_path_stay_as_they_are(study):
         ({"maps": "bodi"}, "unknown layer `bodi`"),
         ({"representation": "robus"}, "unknown representation `robus`; did you mean `robust`"),
         ({"radius": -1.0}, "`radius` must be a length"),
-        ({"steps": 0}, "`steps` must be at least 1"),
+        ({"steps": 0}, "`steps` must be an integer of at least 1"),
     ],
 )
 def test_bad_input_is_one_sentence(study, change, words):

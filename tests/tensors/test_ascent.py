@@ -112,7 +112,7 @@ def test_points_inside_are_left_alone():
     [
         ({"radius": -1.0}, "`radius` must be a length from 0 on"),
         ({"radius": float("nan")}, "`radius` must be a length"),
-        ({"radius": 1.0, "steps": 0}, "`steps` must be at least 1; got 0"),
+        ({"radius": 1.0, "steps": 0}, "`steps` must be an integer of at least 1; got 0"),
         ({"radius": 1.0, "step": 0.0}, "`step` must be a length above 0"),
     ],
 )

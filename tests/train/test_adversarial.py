@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 import torch
@@ -215,11 +217,24 @@ def test_a_gpu_learns_too() -> None:
     ("change", "words"),
     [
         ({"radius": -0.5}, "`radius` must be a length from 0 on"),
-        ({"steps": 0}, "`steps` must be at least 1"),
-        ({"shift": 16}, r"`shift` must be at least 0 and less than the width .* got 16"),
-        ({"shift": -1}, "got -1"),
-        ({"epochs": 0}, "1 epoch"),
+        ({"radius": "0.5"}, "`radius` must be a length from 0 on.* got '0.5'"),
+        ({"steps": 0}, "`steps` must be an integer of at least 1; got 0"),
+        ({"steps": 2.5}, "`steps` must be an integer of at least 1; got 2.5"),
+        ({"step": "long"}, "`step` must be a length above 0; got 'long'"),
+        ({"shift": 16}, r"`shift` must be less than the width .* got 16"),
+        ({"shift": -1}, "`shift` must be an integer of at least 0; got -1"),
+        ({"epochs": 0}, "`epochs` must be an integer of at least 1; got 0"),
+        ({"epochs": 1.5}, "`epochs` must be an integer of at least 1; got 1.5"),
+        ({"epochs": True}, "`epochs` must be an integer of at least 1; got True"),
+        ({"batch": 1}, "training needs 2 images and batches of 2; got 600 and 1"),
+        ({"seed": "a"}, "`seed` must be an integer of at least 0; got 'a'"),
         ({"lr": 1e30}, "use a smaller `lr`"),
+        ({"lr": -1}, "`lr` must be a number of at least 0; got -1"),
+        ({"lr": float("nan")}, "`lr` must be a number of at least 0; got nan"),
+        ({"prepare": 5}, r"`prepare` must be a function of pixels in \[0, 1\]; got 5"),
+        ({"validation": (TEST[0],)}, "`validation` must be images and labels, in that order; got 1 values"),
+        ({"validation": (*TEST, None)}, "`validation` must be images and labels, in that order; got 3 values"),
+        ({"validation": (TEST[0], TEST[1] + 5)}, "`labels` must be 0 or 1"),
     ],
 )
 def test_bad_input_is_one_sentence(change: dict[str, object], words: str) -> None:
@@ -233,8 +248,13 @@ def test_bad_input_is_one_sentence(change: dict[str, object], words: str) -> Non
         (TEST[0].astype(float), TEST[1], {}, "bytes .* got float64"),
         (TEST[0], TEST[1][:3], {}, "`labels` has 3 rows"),
         (TEST[0], TEST[1] + 5, {}, "`labels` must be 0 or 1"),
+        (TEST[0], TEST[1].astype(str), {}, "`labels` must be classes 0, 1, .* got values of type <U21"),
+        (TEST[0], TEST[1] + 0.7, {}, "`labels` must be 0 or 1 for 1 logits; got [01].7 in row 0"),
+        (TEST[0], TEST[1][:, None], {}, r"`labels` must be classes \(n,\).* got shape \(200, 1\)"),
+        ([], TEST[1], {}, "`images` must be an array or tensor of bytes .* got a list"),
         (TEST[0][:0], TEST[1][:0], {}, "needs 1 image"),
-        (TEST[0], TEST[1], {"restarts": 0}, "1 restart; got 200 and 0"),
+        (TEST[0], TEST[1], {"restarts": 0}, "`restarts` must be an integer of at least 1; got 0"),
+        (TEST[0], TEST[1], {"batch": 0}, "`batch` must be an integer of at least 1; got 0"),
     ],
 )
 def test_bad_attacks_are_one_sentence(
@@ -314,11 +334,70 @@ def test_grey_pictures_are_trained_on_and_attacked() -> None:
         ([(torch.zeros(8, 16, 16, 3), torch.zeros(8))], r"got \(8, 16, 16, 3\) and \(8,\)"),
         (iter([]), "a loader that knows its number of batches; got a list_iterator"),
         ([(pixels(TEST[0][:8]), torch.full((8,), 7))], "`labels` must be 0 or 1 for 1 logits; got 7 in row 0"),
+        ([(pixels(TEST[0][:8]), np.array(["cat"] * 8))], "`labels` must be classes 0, 1, .* got values of type <U3"),
+        ([(pixels(TEST[0][:8]), torch.full((8,), 0.7))], "`labels` must be 0 or 1 .* got 0.69.* in row 0 of batch 0"),
+        ([("a.png", torch.zeros(8))], "a batch's images must be an array or a tensor; got a str"),
+        ([(pixels(TEST[0][:0]), torch.zeros(0))], r"got \(0, 3, 16, 16\) and \(0,\)"),
     ],
 )
 def test_a_loader_that_cannot_be_meant_is_one_sentence(rows: object, words: str) -> None:
     with pytest.raises(InputError, match=words):
         robust_accuracy(network("small", px=PX), rows, radius=0.5)  # type: ignore[arg-type]
+
+
+def test_classes_of_every_batch_are_checked() -> None:
+    """Beyond the first batch they counted as wrong, and nobody was told."""
+    x = pixels(TEST[0][:20])
+    batches = [(x[:10], torch.zeros(10)), (x[10:], torch.tensor([0, 0, 0, 5, 0, 0, 0, 0, 0, 0]))]
+    words = "`labels` must be 0 or 1 for 1 logits; got 5 in row 3 of batch 1"
+    with pytest.raises(InputError, match=words):
+        robust_accuracy(network("small", px=PX), batches, radius=0.0)
+    with pytest.raises(InputError, match=words):
+        fit_robust(network("small", px=PX), batches, radius=0.0, epochs=1, lr=1e-3)
+    with pytest.raises(InputError, match=words):
+        fit_robust(network("small", px=PX), batches[:1], radius=0.0, epochs=1, lr=1e-3, validation=batches)
+
+
+class Rows(torch.utils.data.IterableDataset):  # type: ignore[type-arg]
+    """Rows that come one after the other; the same with a length below."""
+
+    def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        return iter(zip(pixels(TEST[0][:20]), torch.from_numpy(TEST[1][:20]), strict=True))
+
+
+class CountedRows(Rows):
+    """Says a length, which may be wrong."""
+
+    def __init__(self, length: int):
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
+
+
+def test_a_loader_over_an_iterable_needs_the_right_length() -> None:
+    def measured(dataset: Rows) -> float:
+        batches = torch.utils.data.DataLoader(dataset, batch_size=10)
+        return robust_accuracy(network("small", px=PX), batches, radius=0.0)
+
+    with pytest.raises(InputError, match=r"got a DataLoader without a length; .* where the dataset has `__len__`"):
+        measured(Rows())
+    assert 0 <= measured(CountedRows(20)) <= 1
+    with pytest.raises(InputError, match="gives 2 batches and its length is 3"):
+        measured(CountedRows(30))
+    with pytest.raises(InputError, match="gives more batches than its length, 1"):
+        measured(CountedRows(10))
+
+
+def test_a_last_batch_of_one_row_is_put_to_the_one_before() -> None:
+    """It has no variance to normalise by, and training ended with an error of torch after an epoch."""
+    model = network("small", px=PX)
+    sizes: list[int] = []
+    model.register_forward_pre_hook(lambda module, args: sizes.append(len(args[0])) if module.training else None)
+    fit_robust(model, loader((TRAIN[0][:41], TRAIN[1][:41]), 20), radius=0.1, steps=1, epochs=2, lr=1e-3)
+    assert sizes == [20, 21, 20, 21]
+    with pytest.raises(InputError, match=r"needs batches of 2 images; batch 0 of the loader has 1; .*`batch_size`"):
+        fit_robust(model, loader((TRAIN[0][:4], TRAIN[1][:4]), 1), radius=0.1, epochs=1, lr=1e-3)
 
 
 @pytest.mark.parametrize("name", ["small", "resnet18-slim"])
@@ -337,8 +416,10 @@ def test_pictures_that_a_network_does_not_take_are_one_sentence() -> None:
         fit_robust(model, *grey, radius=0.2, epochs=1, lr=3e-3)
     with pytest.raises(InputError, match="does not take images of 1 x 16 x 16"):
         robust_accuracy(model, *grey, 0.2)
-    with pytest.raises(InputError, match="`channels` must be at least 1; got 0"):
+    with pytest.raises(InputError, match="`channels` must be an integer of at least 1; got 0"):
         network("small", px=PX, channels=0)
+    with pytest.raises(InputError, match=r"`channels` must be an integer of at least 1; got 1\.5"):
+        network("small", px=PX, channels=1.5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("words", ["DefaultCPUAllocator: can't allocate memory: you tried to", "std::bad_alloc"])

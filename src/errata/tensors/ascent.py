@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral, Real
 
 import torch
 
@@ -27,12 +28,12 @@ class Ball:
     step: float | None = None  # Default: 2.5 radius / steps
 
     def __post_init__(self) -> None:
-        if not 0 <= self.radius < float("inf"):
-            raise InputError(f"`radius` must be a length from 0 on, in units of [0, 1] pixels; got {self.radius}")
-        if self.steps < 1:
-            raise InputError(f"`steps` must be at least 1; got {self.steps}")
-        if self.step is not None and not 0 < self.step < float("inf"):
-            raise InputError(f"`step` must be a length above 0; got {self.step}")
+        if not isinstance(self.radius, Real) or not 0 <= self.radius < float("inf"):
+            raise InputError(f"`radius` must be a length from 0 on, in units of [0, 1] pixels; got {self.radius!r}")
+        if not isinstance(self.steps, Integral) or self.steps < 1:
+            raise InputError(f"`steps` must be an integer of at least 1; got {self.steps!r}")
+        if self.step is not None and not (isinstance(self.step, Real) and 0 < self.step < float("inf")):
+            raise InputError(f"`step` must be a length above 0; got {self.step!r}")
 
     @property
     def stride(self) -> float:

@@ -18,10 +18,9 @@ from torch.nn import functional
 
 from ..core import InputError, Progress, silent
 from ..tensors import Ball, Prepare, ascend, evaluating, on_device
+from .checks import Images, check_numbers, check_validation
 from .loop import (
     Epoch,
-    Images,
-    check_classes,
     loss_of,
     naming_images,
     new_optimiser,
@@ -67,13 +66,16 @@ def fit_robust(
     images; its `robust_accuracy` is of at most 1,000 validation rows, attacked as in training.
     """
     ball = Ball(radius, steps, step)
+    check_numbers(epochs=epochs, batch=batch, lr=lr, shift=shift, seed=seed)
     prepare = prepare_of(model, prepare)
-    rows = _training_rows(images, labels, epochs, batch)
+    rows = _training_rows(images, labels, batch)
     watched = None if validation is None else _validation_rows(validation, batch)
     history: list[Epoch] = []
     generator = torch.Generator().manual_seed(seed)
     with on_device(model, device) as where:
         _check_rows(model, prepare, rows, where, shift)
+        if watched is not None:
+            _check_rows(model, prepare, watched, where)
         rows = rows.on(where)
         adversary = _Adversary(model, ball, seed, shift, flip, prepare)
         optimiser = new_optimiser(model, lr, where)
@@ -113,11 +115,12 @@ def robust_accuracy(
             f"`labels` must be classes, one for each image; got {labels}; with a loader give the radius by its name, "
             f"`radius={labels}`"
         )
+    ball = Ball(radius, steps, step)
+    check_numbers(restarts=restarts, batch=batch, seed=seed)
     prepare = prepare_of(model, prepare)
     rows = open_rows(images, labels, batch)
-    if not rows.steps or restarts < 1:
-        raise InputError(f"an attack needs 1 image and 1 restart; got {_count(rows)} and {restarts}")
-    ball = Ball(radius, steps, step)
+    if not rows.steps:
+        raise InputError("an attack needs 1 image; got none")
     correct = 0
     total = 0
     with on_device(model, device) as where, evaluating(model):
@@ -129,20 +132,16 @@ def robust_accuracy(
     return correct / total
 
 
-def _count(rows: ArrayRows | LoaderRows) -> int:
-    return len(rows) if isinstance(rows, ArrayRows) else rows.steps
-
-
-def _training_rows(images: Images | Loader, labels: Images | None, epochs: int, batch: int) -> ArrayRows | LoaderRows:
+def _training_rows(images: Images | Loader, labels: Images | None, batch: int) -> ArrayRows | LoaderRows:
     rows = open_rows(images, labels, batch)
-    if epochs < 1 or batch < 2 or (isinstance(rows, ArrayRows) and len(rows) < 2):
-        raise InputError(f"training needs 2 images, 1 epoch and batches of 2; got {_count(rows)}, {epochs}, {batch}")
+    if isinstance(rows, ArrayRows) and (len(rows) < 2 or batch < 2):
+        raise InputError(f"training needs 2 images and batches of 2; got {len(rows)} and {batch}")
     return rows
 
 
 def _validation_rows(validation: tuple[Images, Images] | Loader, batch: int) -> ArrayRows | LoaderRows:
     if isinstance(validation, tuple):
-        return open_rows(validation[0], validation[1], batch)
+        return open_rows(*check_validation(validation), batch)
     return open_rows(validation, None, batch)
 
 
@@ -150,12 +149,12 @@ def _check_rows(
     model: nn.Module, prepare: Prepare, rows: ArrayRows | LoaderRows, where: torch.device, shift: int = 0
 ) -> None:
     """An error for images that the model does not take, a label without a logit, a shift that leaves no image."""
-    pixels, targets = rows.first(where)
-    if not 0 <= shift < min(pixels.shape[2:]):
-        raise InputError(f"`shift` must be at least 0 and less than the width and height of images; got {shift}")
+    pixels = rows.first(where)
+    if shift >= min(pixels.shape[2:]):
+        raise InputError(f"`shift` must be less than the width and height of images; got {shift}")
     with evaluating(model), naming_images(pixels):
         logits = model(prepare(pixels))
-    check_classes(logits.shape[1], targets)
+    rows.check_classes(logits.shape[1])
 
 
 def _measure(

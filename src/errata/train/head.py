@@ -9,12 +9,9 @@ from torch import nn
 
 from ..core import Array, InputError
 from ..tensors import capture_layer, evaluating, on_device
+from .checks import Images, as_tensor, check_labelled, check_numbers, check_weights
 from .loop import (
-    Images,
-    as_tensor,
-    check_images,
     check_labels,
-    check_weights,
     naming_images,
     normalise_bytes,
     outputs,
@@ -40,14 +37,14 @@ def fine_tune_head(
     images, labels: (n, px, px, 3) bytes, or grey (n, px, px), and (n,) classes. weights: (n,) how often each row
     counts. Default: 1.
     """
-    check_images(images, labels)
+    check_numbers(epochs=epochs, batch=batch, lr=lr, seed=seed)
+    images, targets = check_labelled(images, labels)
     check_weights(weights, len(images))
-    if len(images) < 1 or epochs < 1 or batch < 1:
-        raise InputError(f"training needs 1 image, 1 epoch and batches of 1; got {len(images)}, {epochs}, {batch}")
+    if not len(images):
+        raise InputError("training needs 1 image; got none")
     head = _last_linear_layer(model, as_tensor(images[:2]))
     with on_device(model, device) as where:
-        targets = as_tensor(labels).to(where)
-        check_labels(model, as_tensor(images[:2]).to(where), targets)
+        check_labels(model, as_tensor(images[:2]).to(where), targets.to(where))
     targets = targets.cpu()
     features = torch.from_numpy(outputs(model, images, device=device, batch=max(batch, 256))[1])
     row_weights = torch.ones(len(features)) if weights is None else torch.as_tensor(weights, dtype=torch.float32)

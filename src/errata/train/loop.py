@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -19,12 +19,21 @@ from torch.nn import functional
 
 from ..core import Array, InputError, Progress, silent
 from ..tensors import capture_layer, evaluating, is_out_of_memory, on_device
+from .checks import (
+    Images,
+    as_tensor,
+    check_classes,
+    check_labelled,
+    check_numbers,
+    check_validation,
+    check_weights,
+    with_channel,
+)
 
 WARM_UP = 0.1  # share of the steps in which the rate rises
 FITS = 0.6  # share of a GPU's free memory that images may take
 WEIGHT_DECAY = 1e-4
 
-Images = Array | torch.Tensor
 Batch = TypeVar("Batch")
 Disturb = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]  # a normalised batch and its labels -> another batch
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]  # (b, k) logits, (b,) targets -> (b,)
@@ -118,14 +127,18 @@ def fit(
     it ends. disturb: maps a batch to what is trained on instead. weights: (n,) how often each row counts. Default: 1.
     loss: of logits and labels, one number per row. Default: binary cross-entropy for one logit, cross-entropy for more.
     """
-    _check(images, labels, epochs, batch)
+    check_numbers(epochs=epochs, batch=batch, lr=lr, seed=seed)
+    images, targets = check_labelled(images, labels)
+    if len(images) < 2 or batch < 2:
+        raise InputError(f"training needs 2 images and batches of 2; got {len(images)} and {batch}")
     check_weights(weights, len(images))
+    watched = None if validation is None else check_labelled(*check_validation(validation))
     generator = torch.Generator().manual_seed(seed)
     steps = math.ceil(len(images) / batch)
     history: list[Epoch] = []
     with on_device(model, device) as where:
         pixels = resident(images, where)
-        targets = as_tensor(labels).to(where)
+        targets = targets.to(where)
         check_labels(model, pixels[:2].to(where), targets)
         row_weights = None if weights is None else torch.as_tensor(weights, dtype=torch.float32).to(where)
         rows = _TrainingRows(pixels, targets, row_weights, loss or row_losses, disturb)
@@ -136,7 +149,7 @@ def fit(
             rates = [lr * rate_share(number * steps + step, epochs * steps) for step in range(steps)]
             batches = scheduled(optimiser, parts, rates)
             mean = run_epoch(model, optimiser, batches, lambda part: rows.batch_loss(model, part))
-            accuracy = None if validation is None else _accuracy(model, *validation, where, batch)
+            accuracy = None if watched is None else _accuracy(model, *watched, where, batch)
             history.append(Epoch(number, mean, accuracy))
             progress("train", (number + 1) / epochs)
             if on_epoch is not None:
@@ -160,9 +173,8 @@ def outputs(
 
 def normalise_bytes(images: torch.Tensor) -> torch.Tensor:
     """(b, px, px, c) uint8 -> (b, c, px, px) float32 between -2 and 2, which is channels-last in memory already."""
-    if images.ndim == 3:  # grey
-        images = images[..., None]
-    return images.permute(0, 3, 1, 2).float().div_(255 * 0.25).sub_(2)
+    pixels = as_tensor(with_channel(images))
+    return pixels.permute(0, 3, 1, 2).float().div_(255 * 0.25).sub_(2)
 
 
 def normalise_pixels(pixels: torch.Tensor) -> torch.Tensor:
@@ -201,7 +213,8 @@ def predicted_classes(logits: torch.Tensor) -> torch.Tensor:
 
 def scheduled(optimiser: torch.optim.Optimizer, batches: Iterable[Batch], rates: Iterable[float]) -> Iterator[Batch]:
     """The batches, with the optimiser set to each one's learning rate before it is used."""
-    for batch, rate in zip(batches, rates, strict=True):
+    # A loader's last batch of one row is put to the one before, so that there may be one rate too many.
+    for batch, rate in zip(batches, rates, strict=False):
         for group in optimiser.param_groups:
             group["lr"] = rate
         yield batch
@@ -215,8 +228,8 @@ def rate_share(step: int, total: int) -> float:
     return 0.5 * (1 + math.cos(math.pi * (position - WARM_UP) / (1 - WARM_UP + 1 / total)))
 
 
-def _accuracy(model: nn.Module, images: Images, labels: Images, where: torch.device, batch: int) -> float:
-    targets = as_tensor(labels).long()
+def _accuracy(model: nn.Module, images: Images, labels: torch.Tensor, where: torch.device, batch: int) -> float:
+    targets = labels.long()
 
     def outputs() -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         for start in range(0, len(images), batch):
@@ -261,47 +274,6 @@ def resident(images: Images, where: torch.device) -> torch.Tensor:
     return pixels.to(where)
 
 
-def as_tensor(values: Images) -> torch.Tensor:
-    """The same values as a tensor, on the device that they are on."""
-    if isinstance(values, torch.Tensor):
-        return values
-    # torch warns about arrays that are read-only, and does not take negative strides.
-    return torch.from_numpy(np.require(values, requirements=["C", "W"]))
-
-
-def _check(images: Images, labels: Images, epochs: int, batch: int) -> None:
-    check_images(images, labels)
-    if len(images) < 2 or epochs < 1 or batch < 2:
-        raise InputError(f"training needs 2 images, 1 epoch and batches of 2; got {len(images)}, {epochs}, {batch}")
-
-
-def check_weights(weights: Array | None, n: int) -> None:
-    """An error unless there is one finite number per row, none of them negative."""
-    if weights is None:
-        return
-    if weights.shape != (n,):
-        raise InputError(f"`weights` must have one number for each of {n} rows; got shape {weights.shape}")
-    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if len(bad):
-        raise InputError(f"`weights` must be finite and not negative; got {weights[bad[0]]} in row {bad[0]}")
-
-
-def check_images(images: Images, labels: Images) -> None:
-    """An error unless images are bytes (n, h, w, 3), or grey (n, h, w), with one label each."""
-    if len(images) != len(labels):
-        raise InputError(f"`labels` has {len(labels)} rows and `images` {len(images)}; give one label per image")
-    as_bytes(images)
-
-
-def as_bytes(images: Any) -> Images:
-    """(n, h, w, c) bytes, c being 1 where images are grey."""
-    if images.ndim == 3:
-        images = images[..., None]
-    if images.ndim != 4 or images.shape[-1] not in (1, 3) or str(images.dtype).removeprefix("torch.") != "uint8":
-        raise InputError(f"`images` must be bytes (n, h, w, 3) or (n, h, w); got {images.dtype} {tuple(images.shape)}")
-    return images  # type: ignore[no-any-return]  # an array or a tensor, as it was
-
-
 def check_labels(model: nn.Module, two: torch.Tensor, targets: torch.Tensor) -> None:
     """An error unless every label has a logit: such a label would train nonsense, or end a GPU's process."""
     pixels = normalise_bytes(two)
@@ -324,12 +296,3 @@ def naming_images(pixels: torch.Tensor) -> Iterator[None]:
             f"the model does not take images of {shape} (channels, height, width): {words.splitlines()[0]}; "
             "give a network for them, `network(..., channels=1)` for grey ones"
         ) from error
-
-
-def check_classes(logits: int, targets: torch.Tensor) -> None:
-    """An error unless every label has one of so many logits."""
-    wrong = torch.isin(targets, torch.arange(max(2, logits), device=targets.device), invert=True).nonzero()
-    if len(wrong):
-        row = int(wrong[0])
-        labels = "0 or 1" if logits == 1 else f"0 to {logits - 1}"
-        raise InputError(f"`labels` must be {labels} for {logits} logits; got {targets[row].item()} in row {row}")

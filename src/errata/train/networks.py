@@ -7,7 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from ..core.errors import InputError, unknown
+from ..core.errors import unknown
+from .checks import check_numbers
 from .resnet import ResNet18, slim
 from .small import SmallCNN
 
@@ -25,8 +26,7 @@ def network(name: str, *, px: int, outputs: int = 1, channels: int = 3, seed: in
     """
     if name not in NETWORKS:
         raise unknown("network", name, NETWORKS)
-    if channels < 1:
-        raise InputError(f"`channels` must be at least 1; got {channels}; give 3 for colour, 1 for grey images")
+    check_numbers(px=px, outputs=outputs, channels=channels, seed=seed)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # not the GPUs' as well, which are not restored
         return NETWORKS[name](outputs, px, channels=channels)
