@@ -318,11 +318,8 @@ def by_confidence(rows: Evaluation, tasks: Sequence[str] = ()) -> Array:
     """
     rows.need(frozenset({"probs"}), "a ranking by confidence")
     assert rows.probs is not None
-    if rows.task == "multilabel" and rows.labels is None:
-        unsure: Array = 0.5 - np.abs(rows.probs.astype(np.float64) - 0.5).min(axis=1)
-        return unsure
     if rows.labels is None:
-        unsure = 1 - rows.probs.max(axis=1).astype(np.float64)
+        unsure: Array = 1 - rows.probs.max(axis=1).astype(np.float64)
         return unsure
     views = dict(rows.tasks())
     chosen = [view for name, view in views.items() if name in tasks] or list(views.values())
