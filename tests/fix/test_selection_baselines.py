@@ -49,7 +49,9 @@ def test_a_baseline_adds_rows_of_the_classes_of_the_slices(audit, by):
     assert pool.labels[plan.rows_of(pool)].tolist() == [1] * 50 == pool.labels[own.rows_of(pool)].tolist()
     assert plan.slices == own.slices == ("s1",)
     of_class = int((pool.labels == 1).sum())
-    assert plan.why == (f"add 50 of 2,000 rows of the pool, at most 50 a class, of the {of_class} of the classes of s1")
+    assert plan.why == (
+        f"add 50 of 2,000 rows of the pool, at most 50 a class, among the {of_class} in the classes of s1"
+    )
 
 
 def test_by_confidence_the_least_sure_of_the_class_come_first(audit):

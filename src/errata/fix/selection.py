@@ -129,7 +129,7 @@ def select_baseline(slices: Sequence[Slice], pool: Evaluation, by: str, per_clas
     plan = select(pool, np.where(inside, order, -np.inf), per_class, slices=ids_of(slices), facts=facts)
     if inside.all():
         return plan
-    return replace(plan, why=f"{plan.why}, of the {int(inside.sum()):,} of the classes of {', '.join(plan.slices)}")
+    return replace(plan, why=f"{plan.why}, among the {int(inside.sum()):,} in the classes of {', '.join(plan.slices)}")
 
 
 def own_rows(rows: Evaluation, slice_: Slice) -> Array:
