@@ -2,6 +2,7 @@
 
     python benchmarks/directions_faces.py flagged    how many of the flagged test rows are of the minority gender
     python benchmarks/directions_faces.py ranking    its share of the hardest test rows, by ranking
+    python benchmarks/directions_faces.py own        the same by the network's own layer, beside confidence
     python benchmarks/directions_faces.py natural    the same with men and women as UTKFace has them
     python benchmarks/directions_faces.py strength   the direction's strength against the planted ratio
     python benchmarks/directions_faces.py captions   what the hardest captions say, and what was measured of them
@@ -27,6 +28,7 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import spearmanr
+from scipy.stats import t as student
 from sklearn.metrics import roc_auc_score
 
 import bridge as bridging
@@ -39,7 +41,7 @@ from errata.explain.view import SliceView
 from errata.slicers import make
 from errata.slicers.domino.slicer import Domino
 from faces import CLASSES, EPOCHS, GENDERS, METHODS, OTHER, OWN, PLAIN, PX, SPACES, WEIGHTS, Faces, World, bridge_of
-from trained import Recipe, over_runs
+from trained import Recipe, over_finite_runs, over_runs
 
 Array = np.ndarray
 RECIPES = {
@@ -50,6 +52,7 @@ RECIPES = {
 }
 OURS = ("directions, backbone", "directions, bridge", "directions, bridge, ridge")
 RANKINGS = (*OURS, *RECIPES, "Domino", "random")
+BY_OWN_LAYER = f"directions, {OWN}"
 TOP = (50, 100, 200)
 # training rows a class, the same for every ratio
 RATIOS = range(1, 9)
@@ -136,6 +139,31 @@ def ranking(worlds: Sequence[World]) -> bool:
     return not lost[OURS[0]]
 
 
+def own(worlds: Sequence[World]) -> bool:
+    """Does a direction of the network's own layer rank as confidence does?"""
+    asked = np.tile(TOP, len(CLASSES))
+    mine = np.array([top_counts(world, BY_OWN_LAYER) for world in worlds]) / asked
+    confidence = np.array([top_counts(world, "confidence") for world in worlds]) / asked
+    more = mine - confidence
+    rows = []
+    for name, shares in ((BY_OWN_LAYER, mine), ("confidence", confidence), ("more than confidence", more)):
+        rows.append([name, *(over_runs(column) for column in shares.T)])
+    table(["ranking", *(f"{name}, top {k}" for name in CLASSES for k in TOP)], rows)
+    alike = np.array([rank_agreement(world) for world in worlds])
+    for label, name in enumerate(CLASSES):
+        print(f"\n{name}: Spearman of both rankings, over test rows of the class: {over_runs(alike[:, label])}")
+    error = more.std(axis=0, ddof=1) / np.sqrt(len(worlds))
+    return bool((np.abs(more.mean(axis=0)) <= student.ppf(0.975, len(worlds) - 1) * error).all())
+
+
+def rank_agreement(world: World) -> list[float]:
+    """Of each class the Spearman correlation of the own layer's ranking and confidence's."""
+    labels = world.evaluation("test").labels
+    mine = hardnesses(world, BY_OWN_LAYER)
+    doubt = hardnesses(world, "confidence")
+    return [float(spearmanr(mine[labels == k], doubt[labels == k]).statistic) for k in range(len(CLASSES))]
+
+
 def natural(worlds: Sequence[World]) -> bool:
     """Nothing is planted: is the smaller gender of a class, or the one that errs more, among the hardest?"""
     worlds = [replace(world, ratio=None, size=NATURAL) for world in worlds]
@@ -181,7 +209,7 @@ def top_counts(world: World, name: str) -> list[int]:
 
 def hardnesses(world: World, name: str) -> Array:
     """(n,) of test rows, larger where they are held to be harder."""
-    if name in OURS:
+    if name in (*OURS, BY_OWN_LAYER):
         return -world.decisions(name.partition(", ")[2])
     if name == "Domino":
         return by_domino(world)
@@ -210,20 +238,32 @@ def domino_of(world: World, rows: Evaluation) -> Domino:
 
 def strength(worlds: Sequence[World]) -> bool:
     rows = []
-    means = []
+    by_seed = []
     for ratio in RATIOS:
         planted = [replace(world, ratio=ratio, size=SMALLER) for world in worlds]
-        facts = np.array([fact for world in planted for fact in strengths(world)])
-        means.append(facts.mean(axis=0))
-        rows.append([ratio, *(over_runs(column) for column in facts.T)])
+        facts = np.array([list(strengths(world)) for world in planted])  # (seeds, classes, 5)
+        by_seed.append(facts.mean(axis=1))
+        rows.append([ratio, *(over_runs(column) for column in facts.reshape(-1, facts.shape[2]).T)])
     told = [f"{space}: {name}" for space in SPACES[:2] for name in ("strength", "its null")]
     table(["ratio", *told, "accuracy of the minority"], rows)
-    curves = np.transpose(means)
+    seeds = np.transpose(by_seed, (1, 2, 0))  # (seeds, 5, ratios)
+    within_seeds(seeds[:, [0, 2, 4]])
+    curves = seeds.mean(axis=0)
     rises = [float(spearmanr(RATIOS, curves[j]).statistic) for j in (0, 2)]
     off = float(np.abs(curves[[1, 3]] - 0.5).max())
     print(f"\nSpearman of mean strength with the ratio, n = 8: backbone {rises[0]:.2f}, bridge {rises[1]:.2f}")
     print(f"largest distance of a mean null from .5: {off:.3f}")
     return min(rises) >= CORRELATED and off <= COIN
+
+
+def within_seeds(curves: Array) -> None:
+    """curves: (seeds, 3, ratios), strength in two spaces and the accuracy of the minority, means of both classes."""
+    for j, name in enumerate(("strength, backbone", "strength, bridge", "accuracy of the minority")):
+        order = [float(spearmanr(RATIOS, curve).statistic) for curve in curves[:, j]]
+        print(f"\n{name}: Spearman with the ratio within a seed {over_finite_runs(order, 3)}")
+        cells = [over_finite_runs(column, 3) for column in (curves[:, j] - curves[:, j, :1]).T[1:]]
+        print(f"more than at 1:1, from 2:1 on: {', '.join(cells)}")
+        print(f"its steps: {', '.join(over_finite_runs(column, 3) for column in np.diff(curves[:, j]).T)}")
 
 
 def strengths(world: World) -> Iterator[list[float]]:
@@ -403,6 +443,7 @@ def carried(world: World, recipe: Recipe, seed: int) -> Iterator[list[float]]:
 STUDIES: dict[str, Callable[[Sequence[World]], bool]] = {
     "flagged": flagged,
     "ranking": ranking,
+    "own": own,
     "natural": natural,
     "strength": strength,
     "captions": captions,

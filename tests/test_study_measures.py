@@ -252,6 +252,20 @@ def test_errors_of_other_classes_are_left_out_and_right_rows_of_theirs_are_not(s
     assert kept.tolist() == [True, False, False, True, True, True]
 
 
+def test_notes_are_counted_among_the_hardest_the_easiest_and_the_least_sure(study):
+    factors = study("directions_factors")
+    count = 4 * factors.K
+    place = np.arange(count)
+    notes = np.column_stack([place < factors.K, place >= count - factors.K, place % 2 == 0])
+    errors = place < factors.K
+    rows = argparse.Namespace(errors=errors)
+    images = factors.Images(rows, doubt=place / count, notes=notes, names=["a", "b", "c"])
+    facts = factors.of_class(images, place, weights=-place)
+    assert facts[0].tolist() == [0.25, 1, 0, 0, 1, 1, 1]
+    assert facts[1, 1:6].tolist() == [0, 1, 1, -1, -1]
+    assert factors.difference(errors, np.ones(count, bool)) is np.nan
+
+
 def test_the_parts_of_a_selection_s_gain_add_up_to_it(study):
     parts = study("directions_parts")
     names = ("nothing", "random", "directions", *(f"directions, {part}" for part in parts.PARTS["directions"]))

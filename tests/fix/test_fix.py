@@ -54,8 +54,11 @@ def test_classes_are_predictions_where_there_are_no_labels():
 
 
 def test_a_selection_of_nothing_is_refused():
-    with pytest.raises(InputError, match="`per_class` must be at least 1; got 0"):
-        select(rows(), np.ones(6), 0)
+    for count in (0, 2.5):
+        with pytest.raises(InputError, match=f"`per_class` must be a whole number of at least 1; got {count}"):
+            select(rows(), np.ones(6), count)
+    with pytest.raises(InputError, match="`seed` must be a whole number of at least 0; got -1"):
+        by_chance(rows(), -1)
 
 
 def test_confidence_is_that_of_the_label():
@@ -65,6 +68,14 @@ def test_confidence_is_that_of_the_label():
     assert by_confidence(Evaluation(probs=probs)).tolist() == pytest.approx([0.1, 0.4, 0.2])
     with pytest.raises(InputError, match="a ranking by confidence needs `probs`"):
         by_confidence(rows())
+
+
+def test_of_several_labels_a_row_the_largest_doubt_counts():
+    labels = np.array([[1, 0], [1, 1], [0, 0]])
+    probs = np.array([[0.9, 0.3], [0.4, 0.8], [0.1, 0.1]])
+    several = Evaluation(labels=labels, probs=probs, class_names=("cat", "dog"))
+    assert by_confidence(several).tolist() == pytest.approx([0.3, 0.6, 0.1])
+    assert by_confidence(several, ["dog"]).tolist() == pytest.approx([0.3, 0.2, 0.1])
 
 
 def test_chance_follows_its_seed_and_the_id_not_the_place():

@@ -12,7 +12,7 @@ import errata
 from errata import Captions, Evaluation, Source
 from errata.core import InputError
 from errata.explain.captions import DirectionCaptions
-from errata.fix.selection import by_caption
+from errata.fix.selection import by_both, by_caption
 from support.command import run
 
 D = 6
@@ -105,13 +105,17 @@ def test_what_a_selection_by_caption_lacks_is_one_sentence(audit):
     pool = world(500, 2)
     (target,) = audit.confirmed
     bare = replace(audit, slices=(replace(target, explanations=()),))
+    told = replace(target.explanation(DirectionCaptions), hard=())
+    easy = replace(audit, slices=(replace(target, explanations=(told,)),))
     other = Captions(TEXTS.texts, TEXTS.embeddings, "clap")
     fewer = Captions(["a cat", "a dog"], TEXTS.embeddings[:2], "clip")
     narrow = Captions(TEXTS.texts, TEXTS.embeddings[:, :3], "clip")
     elsewhere = pool.with_representation("clap", pool.representations["clip"], Source(from_model=False))
     for given, rows, more, sentence in (
         (audit, pool, {"by": "caption"}, "selection by caption needs `texts`, since an audit stores captions without"),
-        (audit, pool, {"texts": TEXTS}, "`texts` are read by by='caption' alone; got by='slices'"),
+        (audit, pool, {"texts": TEXTS}, "`texts` are read by by='caption' and by='both' alone; got by='slices'"),
+        (audit, pool, {"by": "both"}, "selection by both needs `texts`, since an audit stores captions without"),
+        (easy, pool, {"by": "caption", "texts": TEXTS}, "no caption lies on the hard side of s1; select by='slices'"),
         (bare, pool, {"by": "caption", "texts": TEXTS}, "no slice has captions to select by; audit with `texts`"),
         (audit, pool, {"by": "caption", "texts": fewer}, "caption “a dog in snow” of slice s1 is not among `texts`"),
         (audit, pool, {"by": "caption", "texts": narrow}, "the texts have 3 columns where `embedding:clip` has 6"),
@@ -119,6 +123,47 @@ def test_what_a_selection_by_caption_lacks_is_one_sentence(audit):
     ):
         with pytest.raises(InputError, match=sentence):
             errata.plan_selection(given, rows, **more)
+
+
+def test_both_adds_the_standardised_depth_and_nearness_of_a_class(audit):
+    pool = world(1000, 2)
+    plan = errata.plan_selection(audit, pool, 50, by="both", texts=TEXTS)
+    (target,) = audit.confirmed
+    dogs = np.flatnonzero(pool.labels == 1)
+    order = np.zeros(len(dogs))
+    for values in (errata.apply(audit, pool)[target.id][dogs], cosines_to_snow(pool)[dogs]):
+        order += (values - values.mean()) / values.std()
+    assert plan.rows_of(pool).tolist() == dogs[np.argsort(-order, kind="stable")[:50]].tolist()
+    for by in ("slices", "caption"):
+        texts = TEXTS if by == "caption" else None
+        assert set(plan.ids.tolist()) != set(errata.plan_selection(audit, pool, 50, by=by, texts=texts).ids.tolist())
+    assert plan.facts == {"by": "both", "captions": {target.id: "a dog in snow"}, "per_class": 50}
+    assert plan.why.endswith(f"at most 50 a class, deepest in {target.id} and nearest to “a dog in snow” ({target.id})")
+
+
+def test_each_class_is_standardised_by_itself():
+    nearness = np.array([1.0, 2.0, 3.0, 101.0, 102.0, -np.inf])
+    depth = np.array([3.0, 2.0, 2.5, 7.0, 7.0, 9.0])
+    order = by_both(nearness, depth, np.array([0, 0, 0, 1, 1, 1]))
+    spread = np.array([0.5, -0.5, 0.0]) / np.std([3, 2, 2.5])
+    np.testing.assert_allclose(order[:3], np.array([-1, 0, 1]) / np.std([1, 2, 3]) + spread)
+    np.testing.assert_allclose(order[3:], [-1, 1, -np.inf])
+
+
+def test_a_caption_whose_rows_were_measured_as_easy_is_said_to_be(audit):
+    (target,) = audit.confirmed
+    told = target.explanation(DirectionCaptions)
+    hardest = told.hard[0]
+    matches = replace(hardest.matches, interval=(0.02, told.class_rate.outcome.error_rate))
+    turned = replace(told, hard=(replace(hardest, matches=matches),))
+    easy = replace(audit, slices=(replace(target, explanations=(turned,)),))
+    plan = errata.plan_selection(easy, world(500, 2), by="caption", texts=TEXTS)
+    measured = hardest.matches.match.outcome
+    class_rate = told.class_rate.outcome.error_rate
+    assert plan.why.endswith(
+        "; held-out rows near “a dog in snow” were not seen to fail more often than their class: "
+        f"{measured.error_rate:.2f} (0.02 to {class_rate:.2f}, n = {measured.n}) beside {class_rate:.2f}"
+    )
 
 
 def test_the_command_takes_the_texts_of_the_audit(audit, tmp_path: Path):
@@ -139,6 +184,11 @@ def test_the_command_takes_the_texts_of_the_audit(audit, tmp_path: Path):
     direct = errata.plan_selection(audit, pool, 50, by="caption", texts=TEXTS)
     assert plan.ids.tolist() == direct.ids.tolist()
     assert plan.to_json() == direct.to_json()
+    (tmp_path / "plan.parquet").unlink()
+    both = run(*words, "--by", "both", "--texts", tmp_path / "texts.npz", "--per-class", 50)
+    assert both.code == 0, both.err
+    plan = errata.store.load_plan(tmp_path / "plan.parquet")
+    assert plan.ids.tolist() == errata.plan_selection(audit, pool, 50, by="both", texts=TEXTS).ids.tolist()
     (tmp_path / "plan.parquet").unlink()
     refused = run(*words, "--by", "caption")
     assert refused.code == 2

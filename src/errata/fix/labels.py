@@ -13,7 +13,7 @@ from ..core.evaluation import INFLUENCE
 from ..explain.relabel import neighbour_labels
 from ..explain.training_rows import has_influence, influence_on
 from .selection import by_chance
-from .targets import no_targets, refuse_audited, target_slices
+from .targets import check_whole, no_targets, refuse_audited, target_slices
 
 Action = Literal["relabel", "drop"]
 By = Literal["opponents", "loss", "random"]
@@ -75,8 +75,7 @@ def plan_labels(
 
 
 def _check(count: int, action: str, by: str) -> None:
-    if count < 1:
-        raise InputError(f"`count` must be at least 1; got {count}")
+    check_whole("count", count, least=1)
     if action not in ACTIONS:
         raise unknown("action", action, ACTIONS)
     if by not in ORDERS:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 
 from ..core import Array, Audit, Evaluation, InputError, Slice
 from ..core.apply import apply
 from ..core.judgement import choose
 from ..core.same_rows import count_same_rows
+
+
+def check_whole(name: str, value: int, least: int) -> None:
+    """Raise InputError for an option that is no whole number, or below the least that it may be."""
+    if not isinstance(value, Integral) or value < least:
+        raise InputError(f"`{name}` must be a whole number of at least {least}; got {value}")
 
 
 def target_slices(audit: Audit, ids: Sequence[str] | None) -> list[Slice]:
