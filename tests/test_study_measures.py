@@ -404,7 +404,6 @@ def test_nearness_is_compared_among_rows_that_are_as_typical(study):
     assert near.upper_less_lower(np.array([0.9, 0.1, 0.8, 0.2]), right) == -1
 
 
-<<<<<<< HEAD
 def test_turned_explanations_have_the_distances_of_the_whole_ones_and_keep_the_lemma(study):
     explanations = study("infembed_explanations")
     rng = np.random.default_rng(0)
@@ -421,7 +420,8 @@ def test_turned_explanations_have_the_distances_of_the_whole_ones_and_keep_the_l
     assert 0.5 < correlation < 1
     assert explanations.left(E, np.zeros(40)) == pytest.approx(1)
     assert explanations.left(E, np.arange(40)) == 0
-=======
+
+
 def test_a_seed_that_is_in_the_file_is_refused(study, tmp_path, monkeypatch, capsys):
     """Its rows would have counted twice in the report."""
     reasons = study("barlow_reasons")
@@ -449,4 +449,3 @@ def test_classes_without_a_measure_are_left_out_of_the_mean(study):
     mean = study("barlow_planted").class_mean
     rows = [{"split": {"peak": 0.2}}, {"split": {"peak": 0.4}}, {"split": {}}, {"best": {"peak": 9.0}}]
     assert mean(rows, "split", "peak") == pytest.approx(0.3)
->>>>>>> robust-controls

@@ -327,7 +327,5 @@ def test_unknown_groupings_are_refused():
 def test_only_classes_can_be_right_or_wrong():
     rng = np.random.default_rng(0)
     ev = Evaluation(labels=rng.random(40), predictions=rng.random(40), representations={"e": rng.normal(size=(40, 2))})
-    with pytest.raises(
-        MissingInput, match="method `barlow` needs `errors` of classes; this evaluation is one of reg"
-    ):
+    with pytest.raises(MissingInput, match="method `barlow` needs `errors` of classes; this evaluation is one of reg"):
         made().fit(ev)
