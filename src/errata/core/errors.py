@@ -13,6 +13,8 @@ import importlib
 from collections.abc import Iterable
 from types import ModuleType
 
+OF_CLASSES = ("errors", "probs")  # what no regression has
+
 
 class ErrataError(Exception):
     """Base of every error that Errata raises on purpose.
@@ -79,3 +81,12 @@ def unknown(kind: str, got: str, known: Iterable[str]) -> InputError:
     if near:
         return InputError(f"unknown {kind} `{got}`; did you mean `{near[0]}`?")
     return InputError(f"unknown {kind} `{got}`; known: {', '.join(names) or 'none'}")
+
+
+def missing(name: str, who: str, task: str) -> MissingInput:
+    """An error about a field that someone needs and an evaluation of a task lacks."""
+    if name in OF_CLASSES and task == "regression":
+        return MissingInput(f"{who} needs `{name}` of classes; this evaluation is one of regression")
+    if name == "errors":
+        return MissingInput(f"{who} needs errors, which labels with `predictions` or `probs` tell; add them")
+    return MissingInput(f"{who} needs `{name}`, which this evaluation does not have; add it to the input")

@@ -13,13 +13,12 @@ import numpy as np
 from . import validate
 from .blocks import Array, Matrix, blocks, take
 from .brief import evaluation_in_brief
-from .errors import InputError, MissingInput, unknown
+from .errors import InputError, missing, unknown
 from .id_order import blocks_in_order, id_order
 from .media import Media
 from .scratch import fill_rows
 from .views import view_of
 
-OF_CLASSES = ("errors", "probs")  # what no regression has
 INFLUENCE = "influence"  # the representation that holds influence embeddings
 
 Task = Literal["classification", "multilabel", "regression", "loss"]
@@ -248,13 +247,8 @@ class Evaluation:
         """Raise, by name, for what `who` needs and this evaluation lacks."""
         for name in sorted(names):
             value: Any = getattr(self, name)
-            if value is not None and not (isinstance(value, Mapping) and not value):
-                continue
-            if name in OF_CLASSES and self.task == "regression":
-                raise MissingInput(f"{who} needs `{name}` of classes; this evaluation is one of regression")
-            if name == "errors":
-                raise MissingInput(f"{who} needs errors, which labels with `predictions` or `probs` tell; add them")
-            raise MissingInput(f"{who} needs `{name}`, which this evaluation does not have; add it to the input")
+            if value is None or (isinstance(value, Mapping) and not value):
+                raise missing(name, who, self.task)
 
     def representation(self, name: str | None, who: str) -> str:
         """The name of the representation to use: `name`, or the first one where it is None."""

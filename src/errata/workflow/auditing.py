@@ -149,9 +149,7 @@ def audit(
     effort = Effort(open_engine(engine, memory), search_rows, progress)
     if methods is None:
         methods = default_methods(evaluation, required=slices is None)
-    built: dict[str, Any] = {}
-    if methods or slices is None:  # with slices of the user's own, nothing need be searched
-        built |= build_slicers(methods, options, seed, within)
+    built = _build(methods, slices, options, seed, within)
     check_influence_read(influence, built, evaluation, train)
     search = {"methods": methods, "options": options, "seed": seed, "within": within, "crossfit": crossfit}
     search |= {"metric": metric, "positive": positive, "groups": groups, "search_rows": search_rows}
@@ -183,6 +181,15 @@ def audit(
     plain = _unexplained(findings, embedded.evaluation, discover, record, tested)
     result = add_trees(_explain(plain, embedded.train, texts, vocabulary, seed), grown_trees(findings.fits))
     return add_map(result, seed=seed, progress=progress) if map else result
+
+
+def _build(
+    methods: Sequence[Method], slices: Mapping[str, Any] | None, options: Options, seed: int, within: str
+) -> dict[str, Any]:
+    """Return a slicer for each method. With slices of the user's own, nothing need be searched."""
+    if not methods and slices is not None:
+        return {}
+    return dict(build_slicers(methods, options, seed, within))
 
 
 def _given(search: Mapping[str, Any]) -> dict[str, Any]:
