@@ -83,7 +83,7 @@ def unknown(kind: str, got: str, known: Iterable[str]) -> InputError:
     return InputError(f"unknown {kind} `{got}`; known: {', '.join(names) or 'none'}")
 
 
-def missing(name: str, who: str, task: str) -> MissingInput:
+def missing(name: str, who: str, task: str | None) -> MissingInput:
     """An error about a field that someone needs and an evaluation of a task lacks."""
     if name in OF_CLASSES and task == "regression":
         return MissingInput(f"{who} needs `{name}` of classes; this evaluation is one of regression")

@@ -13,7 +13,7 @@ import numpy as np
 from . import validate
 from .blocks import Array, Matrix, blocks, take
 from .brief import evaluation_in_brief
-from .errors import InputError, missing, unknown
+from .errors import InputError, MissingInput, missing, unknown
 from .id_order import blocks_in_order, id_order
 from .media import Media
 from .scratch import fill_rows
