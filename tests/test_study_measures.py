@@ -286,3 +286,13 @@ def test_turned_explanations_have_the_distances_of_the_whole_ones_and_keep_the_l
     assert 0.5 < correlation < 1
     assert explanations.left(E, np.zeros(40)) == pytest.approx(1)
     assert explanations.left(E, np.arange(40)) == 0
+
+
+def test_the_main_set_of_a_blindspot_is_told_by_what_it_has_and_by_what_is_its_own(study):
+    columns = study("infembed_columns")
+    blindspots = np.array([[1, 0], [1, 0], [1, 0], [0, 1], [0, 0]], dtype=bool)
+    h = np.array([[1, 0], [1, 0], [0, 1], [1, 0], [0, 0]], dtype=bool)
+    own, has = columns.main_sets(h, blindspots)
+    assert own == pytest.approx((2 / 3 + 1 / 3) / 2)
+    assert has == pytest.approx((2 / 3 + 1) / 2)
+    assert np.isnan(columns.main_sets(np.zeros((5, 1), dtype=bool), blindspots)).all()
