@@ -29,7 +29,7 @@ from ..slicers import Slicer, restore
 from ..slicers.gmm import Gmm
 from ..version import __version__
 from .findings import Findings, find_slices
-from .influence import check_influence_read, embed_searched, influence_options, rank_training_rows
+from .influence import embed_searched, influence_options_read, rank_training_rows
 from .judging import judgement_of
 from .looks import audit_look, options_as_json
 from .methods import Method, Options, build_slicers, default_methods, method_names, reads_influence
@@ -144,7 +144,6 @@ def audit(
     """
     settings = settings or Settings()
     options = options or {}
-    asked = influence_options(influence)
     _check_input(evaluation, train, texts, vocabulary)
     effort = Effort(open_engine(engine, memory), search_rows, progress)
     if methods is None:
@@ -152,7 +151,7 @@ def audit(
     built: dict[str, Any] = {}
     if methods or slices is None:  # with slices of the user's own, nothing need be searched
         built |= build_slicers(methods, options, seed, within)
-    check_influence_read(influence, built, evaluation, train)
+    asked = influence_options_read(influence, built, evaluation, train)
     search = {"methods": methods, "options": options, "seed": seed, "within": within, "crossfit": crossfit}
     search |= {"metric": metric, "positive": positive, "groups": groups, "search_rows": search_rows}
     search["influence"] = dict(influence or {})
