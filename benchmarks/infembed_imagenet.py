@@ -32,6 +32,7 @@ from errata import Evaluation
 from errata.bench.tables import data_folder
 from errata.core.split import discover_mask
 from errata.explain.coherence import Coherence
+from errata.explain.view import CLUSTER
 from errata.inputs.influence.head import HeadInfluence, InfluenceOptions
 from errata.slicers import make
 from errata.slicers.infembed.rule import InfembedRule
@@ -169,7 +170,7 @@ def groups(seeds: int, cache: Path, of: int = GROUPED, clusters: int = CLUSTERS)
         confirmed.append(found)
         rows += [[seed, *line] for line in lines]
     header = ["seed", "slice", "verdict", "held-out rows", "wrong", "rest", "label", "prediction", "margins, at random"]
-    table([*header, "cosine, at random, same labels", "opponents of the label they are taken for"], rows)
+    table([*header, "cosine, at random, same labels", "opponents of the label that the cluster is taken for"], rows)
     print(f"\nconfirmed slices a seed: {confirmed}")
     return min(confirmed) > 0
 
@@ -279,16 +280,25 @@ def own_clusters(audit: errata.Audit) -> str:
 
 
 def approximations(audit: errata.Audit) -> str:
-    """How homogeneous the errors of confirmed approximations are beside those of the clusters that they stand for."""
-    facts = []
+    """How homogeneous the errors of confirmed approximations are, beside all errors and the clusters behind them."""
+    rows = audit.evaluation
+    labels = rows.labels[~audit.discover & rows.errors]
+    counts = []
+    behind = []
     for found in audit.confirmed:
         alike = found.explanation(Coherence)
         if alike is None or alike.cluster is None or not alike.homogeneity or not alike.cluster.homogeneity:
             continue
-        own = alike.homogeneity.labels
-        cluster = alike.cluster.homogeneity.labels
-        facts.append(f"{own[0]} of {own[1]} ({cluster[0]} of {cluster[1]})")
-    return f"confirmed approximations, errors of the commonest label (of the cluster): {', '.join(facts)}"
+        counts.append(alike.homogeneity.labels)
+        behind.append(alike.cluster.homogeneity.labels)
+    own = [top / n for top, n in counts]
+    of_clusters = [top / n for top, n in behind]
+    sizes = sorted(n for _, n in behind)
+    return (
+        f"errors of the commonest label: of {len(own)} confirmed approximations {min(own):.2f} to {max(own):.2f}, mean "
+        f"{np.mean(own):.3f}; of all held-out errors {np.bincount(labels).max() / len(labels):.3f}; of the clusters "
+        f"behind them {min(of_clusters):.2f} to {max(of_clusters):.2f}, with {sizes[0]} to {sizes[-1]} errors"
+    )
 
 
 def group_line(found: errata.Slice) -> list[str]:
@@ -301,7 +311,10 @@ def group_line(found: errata.Slice) -> list[str]:
     if same is None or same.margins is None:
         return [*cells, "", "", "", "", ""]
     profile = {(row.column, row.value): row.opponents for row in explanations["opponents"].profile}
-    of_prediction = profile.get(("label", same.prediction), (0, 50))
+    behind = same
+    if explanations["opponents"].group == CLUSTER and alike.cluster is not None:
+        behind = alike.cluster.homogeneity or same
+    of_prediction = profile.get(("label", behind.prediction), (0, 50))
     beside = "none" if alike.same_label is None else f"{alike.same_label:.2f}"
     return [
         *cells,

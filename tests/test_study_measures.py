@@ -449,3 +449,13 @@ def test_classes_without_a_measure_are_left_out_of_the_mean(study):
     mean = study("barlow_planted").class_mean
     rows = [{"split": {"peak": 0.2}}, {"split": {"peak": 0.4}}, {"split": {}}, {"best": {"peak": 9.0}}]
     assert mean(rows, "split", "peak") == pytest.approx(0.3)
+
+
+def test_the_main_set_of_a_blindspot_is_told_by_what_it_has_and_by_what_is_its_own(study):
+    columns = study("infembed_columns")
+    blindspots = np.array([[1, 0], [1, 0], [1, 0], [0, 1], [0, 0]], dtype=bool)
+    h = np.array([[1, 0], [1, 0], [0, 1], [1, 0], [0, 0]], dtype=bool)
+    own, has = columns.main_sets(h, blindspots)
+    assert own == pytest.approx((2 / 3 + 1 / 3) / 2)
+    assert has == pytest.approx((2 / 3 + 1) / 2)
+    assert np.isnan(columns.main_sets(np.zeros((5, 1), dtype=bool), blindspots)).all()

@@ -29,7 +29,7 @@ from ..slicers import Slicer, restore
 from ..slicers.gmm import Gmm
 from ..version import __version__
 from .findings import Findings, find_slices
-from .influence import check_influence_read, embed_searched, influence_options, rank_training_rows
+from .influence import embed_searched, influence_options_read, rank_training_rows
 from .judging import judgement_of
 from .looks import audit_look, options_as_json
 from .methods import Method, Options, build_slicers, default_methods, method_names, reads_influence
@@ -144,13 +144,12 @@ def audit(
     """
     settings = settings or Settings()
     options = options or {}
-    asked = influence_options(influence)
     _check_input(evaluation, train, texts, vocabulary)
     effort = Effort(open_engine(engine, memory), search_rows, progress)
     if methods is None:
         methods = default_methods(evaluation, required=slices is None)
     built = _build(methods, slices, options, seed, within)
-    check_influence_read(influence, built, evaluation, train)
+    asked = influence_options_read(influence, built, evaluation, train)
     search = {"methods": methods, "options": options, "seed": seed, "within": within, "crossfit": crossfit}
     search |= {"metric": metric, "positive": positive, "groups": groups, "search_rows": search_rows}
     search["influence"] = dict(influence or {})

@@ -44,12 +44,13 @@ def _number(name: str, value: Any) -> Any:
     return int(value) if name in WHOLE else float(value)
 
 
-def check_influence_read(
+def influence_options_read(
     given: Mapping[str, Any] | None, slicers: Mapping[str, Slicer], evaluation: Evaluation, train: Evaluation | None
-) -> None:
-    """Refuse options of influence embeddings where none are made."""
+) -> InfluenceOptions:
+    """Return the options of influence embeddings; refuse any where no embeddings are made."""
+    options = influence_options(given)
     if not given:
-        return
+        return options
     names = ", ".join(given)
     if INFLUENCE in evaluation.representations:
         raise InputError(
@@ -61,6 +62,7 @@ def check_influence_read(
             f"`influence` ({names}) says how influence embeddings are made, and nothing reads any; name the method "
             "`infembed` or `infembed-rule`, or give the training rows with `train`"
         )
+    return options
 
 
 def embed_searched(
