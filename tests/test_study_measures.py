@@ -134,6 +134,7 @@ def test_a_seed_that_was_run_again_is_no_further_seed(study, tmp_path):
 
 REFUSED = {
     "spotlight_clusters.py scenes --sizes .02": "the case scenes wants --worlds",
+    "spotlight_clusters.py scenes --worlds FOLDER --sizes .1 0": "at most 0.5; got --sizes 0",
     "spotlight_lights.py FOLDER": "no world-*.npz in",
     "worst_group.py report": "`report` wants files that `run -o FILE` wrote; got none",
     "worst_group.py steady FOLDER/nosuch": "got FOLDER/nosuch",
