@@ -577,6 +577,9 @@ def main() -> None:
     asked = parser.parse_args()
     if "scenes" in asked.cases and not asked.worlds:
         parser.error("the case scenes wants --worlds FOLDER; `errata bench spotcheck -o FOLDER` trains its worlds")
+    for size in asked.sizes or []:
+        if not 0 < size <= 0.5:
+            parser.error(f"a size is a share of the rows above 0 and at most 0.5; got --sizes {size:g}")
     for name in asked.cases or [name for name in CASES if name != "scenes"]:
         began = time.process_time()
         folder = asked.worlds if name == "scenes" else asked.cache

@@ -548,10 +548,12 @@ def print_by_epoch(name: str, own: Sequence[dict[str, Any]], plain: Sequence[dic
         return
     print(f"\n{name}, test rows by epoch; n = {len(seeds)} seeds")
     print("| epoch | | plain | more than plain |\n|---|---|---|---|")
-    for epoch in range(min(len(runs[seed]) for runs in (mine, theirs) for seed in seeds)):
-        accuracies_ = [[runs[seed][epoch] for seed in seeds] for runs in (mine, theirs)]
+    last = min(len(runs[seed]) for runs in (mine, theirs) for seed in seeds)
+    spans = {str(epoch + 1): slice(epoch, epoch + 1) for epoch in range(last)} | {"mean": slice(last)}
+    for epoch, span in spans.items():
+        accuracies_ = [[float(np.mean(runs[seed][span])) for seed in seeds] for runs in (mine, theirs)]
         more = [a - b for a, b in zip(*accuracies_, strict=True)]
-        print(f"| {epoch + 1} | {' | '.join(over_runs(each) for each in (*accuracies_, more))} |")
+        print(f"| {epoch} | {' | '.join(over_runs(each) for each in (*accuracies_, more))} |")
 
 
 def accuracy_by_epoch(runs: Sequence[dict[str, Any]]) -> dict[int, list[float]]:

@@ -140,9 +140,11 @@ def test_accuracy_epoch_by_epoch_is_paired_with_plain_training(study, tmp_path, 
     study("worst_group").steady([runs_by_epoch(tmp_path / "runs.jsonl", [0, 1])])
     lines = capsys.readouterr().out.splitlines()
     assert "digits, spotlight {}, test rows by epoch; n = 2 seeds" in lines
-    assert lines[-2].endswith("| -0.100 (-0.100 to -0.100, n = 2) |")
-    assert lines[-1].startswith("| 2 | 0.350 (")
-    assert lines[-1].endswith("| -0.300 (-0.300 to -0.300, n = 2) |")
+    assert lines[-3].endswith("| -0.100 (-0.100 to -0.100, n = 2) |")
+    assert lines[-2].startswith("| 2 | 0.350 (")
+    assert lines[-2].endswith("| -0.300 (-0.300 to -0.300, n = 2) |")
+    assert lines[-1].startswith("| mean | 0.400 (")
+    assert lines[-1].endswith("| -0.200 (-0.200 to -0.200, n = 2) |")
 
 
 def test_a_seed_that_was_run_again_is_no_further_seed(study, tmp_path):
@@ -152,6 +154,7 @@ def test_a_seed_that_was_run_again_is_no_further_seed(study, tmp_path):
 
 REFUSED = {
     "spotlight_clusters.py scenes --sizes .02": "the case scenes wants --worlds",
+    "spotlight_clusters.py scenes --worlds FOLDER --sizes .1 0": "at most 0.5; got --sizes 0",
     "spotlight_lights.py FOLDER": "no world-*.npz in",
     "worst_group.py report": "`report` wants files that `run -o FILE` wrote; got none",
     "worst_group.py steady FOLDER/nosuch": "got FOLDER/nosuch",
