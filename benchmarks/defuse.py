@@ -59,7 +59,8 @@ from trained import over_runs
 
 MISTAKES = 516  # in figure 2 of the paper
 MISCLASSIFIED = "samples of misclassified regions"
-CONTROLS = {"centred noise": Noise(scale=2.0), "noise as published": Noise(scale=1.0, centred=False)}
+SHIFTED = "noise as published"
+CONTROLS = {"centred noise": Noise(scale=2.0), SHIFTED: Noise(scale=1.0, centred=False)}
 
 
 def run(
@@ -287,7 +288,8 @@ def crowding(seed: int, output: Path, mapped: bool = True) -> dict[str, float]:
     mistake an image, among the codes of 10,000 training images that have none.
 
     The control has no mistakes: as many of those images with noise added to their codes, since noise alone, above all
-    one whose mean is not 0, moves codes to a place of their own. mapped: the first also in a t-SNE, as in the paper.
+    one whose mean is not 0, moves codes to a place of their own. mapped: mistakes, and the control with the paper's
+    noise, also in a t-SNE, as in the paper.
     """
     folder = RunFolder(output / f"defuse-mnist-{seed}")
     arrays = folder.load("mistakes").arrays
@@ -306,7 +308,8 @@ def crowding(seed: int, output: Path, mapped: bool = True) -> dict[str, float]:
         codes[f"right, {name}"] = np.concatenate([moved, right[count:]])
     shares = {name: crowd(rows, count) for name, rows in codes.items()}
     if mapped:
-        shares["mistakes, in a t-SNE"] = crowd(tsne(codes["mistakes"], seed), count)
+        for name in ("mistakes", f"right, {SHIFTED}"):
+            shares[f"{name}, in a t-SNE"] = crowd(tsne(codes[name], seed), count)
     shares["of all"] = (count - 1) / (len(codes["mistakes"]) - 1)
     shares["of all, control"] = (count - 1) / (len(right) - 1)
     print(f"seed {seed}: of the ten nearest codes are of the same kind", flush=True)
