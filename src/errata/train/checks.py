@@ -100,8 +100,9 @@ def as_classes(labels: Any) -> torch.Tensor:
             raise InputError(
                 f"`labels` must be classes 0, 1, ...; got values of type {array.dtype}; give their numbers"
             )
-        # torch has few operations for unsigned integers.
-        labels = as_tensor(array.astype(np.int64) if array.dtype.kind in "bu" else array)
+        if array.dtype.kind in "bu":  # torch has few operations for unsigned integers
+            array = array.astype(np.int64)
+        labels = as_tensor(array)
     classes: torch.Tensor = labels
     if classes.ndim != 1:
         raise InputError(f"`labels` must be classes (n,), one for each image; got shape {tuple(classes.shape)}")
