@@ -271,11 +271,13 @@ MEASURES = (
     ("split", "share", "first split: share of heat on the tag"),
     ("split", "attack", "first split: share of what an attack changes on the tag"),
     ("split", "coarse", "first split: coarse share of what an attack changes"),
+    ("split", "drawn rank", "first split, rows without the tag: other patterns that fit an attack's change worse"),
     ("best", "area under", "best feature: area under the curve for the tag"),
     ("best", "peak", "best feature: peak of the heat on the tag"),
     ("best", "share", "best feature: share of heat on the tag"),
     ("best", "attack", "best feature: share of what an attack changes on the tag"),
     ("best", "coarse", "best feature: coarse share of what an attack changes"),
+    ("best", "drawn rank", "best feature, rows without the tag: other patterns that fit an attack's change worse"),
 )
 
 
