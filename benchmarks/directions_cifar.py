@@ -185,13 +185,16 @@ class World:
         return seen_by(self.pictures.folder, FINE, (pixels[own], self.fine(own)), pixels, seed=self.seed).hidden
 
     def strengths(self, space: str, errors_of: str) -> dict[int, dict[str, Any]]:
-        """By superclass: what the rule of its direction says. errors_of: "all", or "the cut class" to leave out
-        validation rows of other classes that are wrong."""
+        """By superclass: what the rule of its direction says. errors_of: "all", "the cut class" to leave out validation
+        rows of other classes that are wrong, or "other classes" to leave out those of the cut class."""
         validation = self.evaluation("validation", space)
         rows = validation.rows(discover_mask(validation))  # as an audit would search them
         if errors_of != "all":
             cut = (self.cut_class(0), self.cut_class(1))
-            rows = rows.rows(without_other_errors(rows.errors, rows.labels, self.fine(rows.ids), cut))
+            keep = without_other_errors(rows.errors, rows.labels, self.fine(rows.ids), cut)
+            if errors_of == "other classes":
+                keep = ~keep | ~rows.errors
+            rows = rows.rows(keep)
         slicer = make("directions", options={"permutations": self.permutations}).fit(rows)
         return {rule["scope"]["label"]: rule for rule in slicer.rules_}
 
@@ -447,13 +450,15 @@ def strength(worlds: Sequence[World], space: str = "bridge", shares: Sequence[fl
         "of the others",
         "share of errors in the cut class",
         "strength, its errors alone",
+        "the others' errors alone",
     ]
     table(["removed", "strength", "its null", *told], rows)
-    removed, strong, _, cut, _, share, alone = np.transpose(found)
-    for name, values in (("strength", strong), ("strength of the cut class's errors alone", alone)):
+    removed, strong, _, cut, _, share, alone, others = np.transpose(found)
+    kinds = {"": strong, " of the cut class's errors alone": alone, " of the other classes' errors alone": others}
+    for kind, values in kinds.items():
         means = [np.mean(values[removed == part]) for part in shares]
         print(
-            f"\nSpearman of {name} with the removed share: {spearmanr(means, shares).statistic:.2f} of means, "
+            f"\nSpearman of strength{kind} with the removed share: {spearmanr(means, shares).statistic:.2f} of means, "
             f"{spearmanr(values, removed).statistic:.2f} of all {len(values)} directions; "
             f"with the accuracy of the cut class: {spearmanr(values, cut).statistic:.2f}; "
             f"with its share of the errors: {spearmanr(values, share).statistic:.2f}"
@@ -462,17 +467,19 @@ def strength(worlds: Sequence[World], space: str = "bridge", shares: Sequence[fl
 
 def strengths(world: World, space: str) -> Iterator[tuple[float, ...]]:
     """For each superclass: strength, its null's mean, test accuracy of the cut class and of the others, the cut class's
-    share of the errors, and the strength where no other class has errors."""
+    share of the errors, and the strength where no other class has errors and where the cut one has none."""
     test = world.evaluation("test", space)
     fine = world.fine(world.roles["test"])
     every = world.strengths(space, "all")
     alone = world.strengths(space, "the cut class")
+    others = world.strengths(space, "other classes")
     for superclass, rule in every.items():
         cut = fine == world.cut_class(superclass)
         own = test.labels == superclass
         accuracies = 1 - test.errors[cut].mean(), 1 - test.errors[own & ~cut].mean()
         share = test.errors[cut].sum() / test.errors[own].sum()
-        yield rule["strength"], rule["null"]["mean"], *accuracies, share, alone[superclass]["strength"]
+        apart = alone[superclass]["strength"], others[superclass]["strength"]
+        yield rule["strength"], rule["null"]["mean"], *accuracies, share, *apart
 
 
 def runs(worlds: Sequence[World]) -> None:

@@ -38,6 +38,7 @@ Array = np.ndarray
 BRIDGES = ("bridge", WEIGHTS, TOLD)
 FIRST = 3  # captions that the paper prints of each
 OF_OTHERS = ({"old", "elderly"}, {"young", "teenage"})  # ages that nobody of a class has
+DRAWS = 20  # of as many flagged rows as a slice has
 MEMBER = 0.5  # weight from which a test row is in a slice of Domino's
 
 
@@ -100,6 +101,20 @@ def by_flagged_mean(world: World, space: str, candidates: Captions) -> Iterator[
         yield SliceCaptions(label, texts, flagged(world, space, label))
 
 
+def by_few_flagged(world: World, space: str, candidates: Captions) -> Iterator[SliceCaptions]:
+    """As many flagged rows as Domino's slice has, at random: their mean, as if Domino had found a slice of them."""
+    searched = world.evaluation("validation", space)
+    hard = directions_of(world, space).decisions(searched).sum(axis=1) < 0
+    rng = np.random.default_rng([world.seed, 7])
+    for label, weights, _, _ in worst_slices(world, space):
+        rows = np.flatnonzero(hard & (searched.labels == label))
+        count = min(int((weights >= MEMBER).sum()), len(rows))
+        for _ in range(DRAWS):
+            drawn = np.isin(np.arange(len(searched)), rng.choice(rows, count, replace=False)).astype(float)
+            texts = nearest(drawn, searched, in_class(candidates, label))
+            yield SliceCaptions(label, texts, flagged(world, space, label))
+
+
 def in_class(candidates: Captions, label: int) -> Captions:
     own = [j for j, text in enumerate(candidates.texts) if not OF_OTHERS[label] & set(text.split())]
     texts = [candidates.texts[j] for j in own]
@@ -156,27 +171,32 @@ def described(weights: Array, searched: Evaluation, candidates: Captions) -> tup
 
 
 DIRECTION = "direction"
-WAYS: dict[str, Callable[[World, str, Captions], Iterator[SliceCaptions]]] = {
+MEAN_IN_CLASS = "Domino, mean of the slice, own class's candidates"
+FLAGGED_MEAN = "its flagged rows, their mean, own class's candidates"
+Way = Callable[[World, str, Captions], Iterator[SliceCaptions]]
+WAYS: dict[str, Way] = {
     DIRECTION: by_direction,
     "its flagged rows less class": by_flagged_rows,
     "Domino, slice less class": by_slice,
     "Domino, mean of the slice": by_mean,
     "Domino of both classes": by_slices_of_both,
     "Domino, slice less class, own class's candidates": by_slice_in_class,
-    "Domino, mean of the slice, own class's candidates": by_mean_in_class,
-    "its flagged rows, their mean, own class's candidates": by_flagged_mean,
+    MEAN_IN_CLASS: by_mean_in_class,
+    FLAGGED_MEAN: by_flagged_mean,
 }
+# Several draws of one slice are no cases of their own, so these are told as means over networks only.
+DRAWN: dict[str, Way] = {"as few of its flagged rows, their mean, own class's candidates": by_few_flagged}
 ByWorld = list[list[SliceCaptions]]
 
 
 # --- what they say -------------------------------------------------------------------------------------------
 
 
-def captions_of(worlds: Sequence[World], space: str, texts: list[str]) -> dict[str, ByWorld]:
-    found: dict[str, ByWorld] = {way: [] for way in WAYS}
+def captions_of(worlds: Sequence[World], space: str, texts: list[str], ways: dict[str, Way]) -> dict[str, ByWorld]:
+    found: dict[str, ByWorld] = {way: [] for way in ways}
     for world in worlds:
         candidates = placed_captions(world, space, texts)
-        for way, captions in WAYS.items():
+        for way, captions in ways.items():
             found[way].append(list(captions(world, space, candidates)))
     return found
 
@@ -206,9 +226,12 @@ def niche(worlds: Sequence[World], found: dict[str, ByWorld]) -> None:
     """How many attributes the first caption names, and the shares of the class and of the slice that it fits."""
     facts = {way: facts_of(worlds, by_world) for way, by_world in found.items()}
     rows = [[way, *over_worlds(values)] for way, values in facts.items()]
-    for way in WAYS:
+    for way in facts:
         if way != DIRECTION:
             rows.append([f"{way}, more than the direction", *over_worlds(facts[way] - facts[DIRECTION])])
+    few = facts[next(iter(DRAWN))]
+    for way in (MEAN_IN_CLASS, FLAGGED_MEAN):
+        rows.append([f"{next(iter(DRAWN))}, more than {way}", *over_worlds(few - facts[way])])
     table(["the first caption of", "attributes", "fits of the class", "fits of the slice", "rows of the slice"], rows)
     for way, by_world in found.items():
         print(f"{way}: {'; '.join(text for slices in by_world for one in slices for text in one.texts[:1])}")
@@ -253,11 +276,11 @@ def report(worlds: Sequence[World], spaces: Sequence[str] = BRIDGES) -> None:
     checkable = checkable_texts(faces)
     for space in spaces:
         for texts in (texts_of_study(), checkable):
-            found = captions_of(worlds, space, texts)
+            found = captions_of(worlds, space, texts, WAYS)
             print(f"\n{space}, {len(texts)} candidates, of which {gender_share(texts):.3f} name each gender")
             name_the_minority(faces, found)
         print(f"\nattributes that a candidate names: {np.mean([attributes(text) for text in checkable]):.2f}")
-        niche(worlds, found)
+        niche(worlds, found | captions_of(worlds, space, checkable, DRAWN))
 
 
 def main() -> None:
