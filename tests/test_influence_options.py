@@ -3,10 +3,13 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import errata
 from errata.core import InputError
+from errata.explain.own_label import FITTED, OwnLabel
+from errata.explain.training_opponents import Opponents
 from errata.report import to_html
 from errata.workflow import influence_options
 from support.command import run
@@ -122,3 +125,23 @@ def test_what_cannot_be_ranked_is_said_and_the_audit_goes_on(rows):
     assert audit.slices
     assert audit.settings["influence"] is None
     assert any(note.startswith("Training rows are not ranked by influence: ") for note in audit.settings["notes"])
+
+
+@pytest.mark.parametrize("named", ["age", "all"])
+def test_training_rows_of_a_table_have_the_columns_that_were_named(rows, tmp_path, named):
+    """They were read without any: nothing but labels could tell opponents from helpers."""
+    test, train, model = rows
+    for name, part in (("test", test), ("train", train)):
+        P = model.predict_proba(part["x"])
+        columns = {"ids": part["ids"], "labels": part["labels"], "embedding": list(part["x"])}
+        columns |= {f"prob:{j}": P[:, j] for j in range(P.shape[1])}
+        columns |= {"age": 40 + 10 * part["x"][:, 0], "batch": np.arange(len(P)) % 3}
+        pd.DataFrame(columns).to_parquet(tmp_path / f"{name}.parquet")
+    base = ["--train", tmp_path / "train.parquet", "--method", "infembed", "--no-map", "--no-self-test"]
+    done = run("audit", tmp_path / "test.parquet", "-o", tmp_path / "out", *base, "--metadata", named)
+    assert done.code == 0, done.err
+    (first, *_) = errata.load(tmp_path / "out").slices
+    told = {row.column for row in first.explanation(OwnLabel).shares if row.column != FITTED}
+    assert told == {"age"}
+    profiled = {row.column for row in first.explanation(Opponents).profile}
+    assert ("batch" in profiled) == (named == "all")

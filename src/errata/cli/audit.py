@@ -66,7 +66,9 @@ def audit(
         str | None,
         typer.Option(metavar="TASK", help="classification or regression, where whole numbers could be either."),
     ] = None,
-    train: Annotated[Path | None, typer.Option(metavar="FILE", help="The rows that the model was trained on.")] = None,
+    train: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The rows that the model was trained on, with the same columns.")
+    ] = None,
     influence: Annotated[
         Names,
         typer.Option(
@@ -183,7 +185,21 @@ def _read_rows(source: Path, reading: dict[str, Any], train: Path | None) -> tup
         evaluation = read(source, **reading)
     if train is None:
         return evaluation, None
-    return evaluation, read(train)
+    return evaluation, _read_train(train, evaluation, reading)
+
+
+def _read_train(train: Path, evaluation: Evaluation, reading: dict[str, Any]) -> Evaluation:
+    """Return the training rows, with the columns of metadata that the audited rows have and these have too."""
+    from ..inputs import read
+
+    named = reading["metadata"]
+    if not named:
+        return read(train, task=reading["task"])
+    rows = read(train, metadata=["all"], task=reading["task"])
+    if "all" in named:
+        return rows
+    shared = {name: values for name, values in rows.metadata.items() if name in evaluation.metadata}
+    return replace(rows, metadata=shared)
 
 
 def _read_descriptions(texts: Path | None, vocabulary: Path | None) -> dict[str, Any]:
