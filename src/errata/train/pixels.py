@@ -141,7 +141,7 @@ class LoaderRows:
         count = 0
         for raw in self.loader:
             if count == self.steps:
-                raise InputError(f"the loader gives more batches than its length, {self.steps}; mend its `__len__`")
+                raise InputError(f"the loader gives more batches than its length, {self.steps}; correct its `__len__`")
             if not isinstance(raw, Sequence) or len(raw) < 2:
                 raise InputError(f"a batch must be images and classes, in that order; got a {type(raw).__name__}")
             labels = as_classes(raw[1])
@@ -151,7 +151,7 @@ class LoaderRows:
             yield pixels.to(where), labels.to(where).long()
             count += 1
         if count < self.steps:
-            raise InputError(f"the loader gives {count} batches and its length is {self.steps}; mend its `__len__`")
+            raise InputError(f"the loader gives {count} batches and its length is {self.steps}; correct its `__len__`")
 
 
 def _has_length(loader: Any) -> bool:
