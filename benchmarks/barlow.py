@@ -122,8 +122,9 @@ def many(groups: int) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--groups", type=int, default=1000)
+    asked = parser.parse_args()
     good = choosing()
-    many(parser.parse_args().groups)
+    many(asked.groups)
     return 0 if good else 1
 
 
