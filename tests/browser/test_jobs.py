@@ -143,6 +143,7 @@ def by_mouse(hands: Hands, address: str) -> Any:
     saved(page, "decisions", lambda: hands.click(page.locator("[data-do=accepted]")))
     hands.job = "merge two"
     hands.click(page.get_by_role("link", name="Next"))
+    page.wait_for_url("**/slice/s2")  # else the click that follows may be on the page that is left
     hands.click(page.locator("[data-do=merge]"))
     hands.click(page.locator(".decide .primary"))
     merging = page.get_by_role("button", name="Merge into s1")
