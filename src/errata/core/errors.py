@@ -13,7 +13,7 @@ import importlib
 from collections.abc import Iterable
 from types import ModuleType
 
-OF_CLASSES = ("errors", "probs")  # what no regression has
+CLASSES_ONLY = ("errors", "probs")  # fields that no regression has
 
 
 class ErrataError(Exception):
@@ -85,7 +85,7 @@ def unknown(kind: str, got: str, known: Iterable[str]) -> InputError:
 
 def missing(name: str, who: str, task: str | None) -> MissingInput:
     """An error about a field that someone needs and an evaluation of a task lacks."""
-    if name in OF_CLASSES and task == "regression":
+    if name in CLASSES_ONLY and task == "regression":
         return MissingInput(f"{who} needs `{name}` of classes; this evaluation is one of regression")
     if name == "errors":
         return MissingInput(f"{who} needs errors, which labels with `predictions` or `probs` tell; add them")
