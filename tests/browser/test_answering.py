@@ -128,6 +128,7 @@ def test_skip_undo_and_coming_back(open_page: Open, home: tuple[str, Records], a
     assert records.answers() == ()
     with page.expect_response("**/api/annotations"):
         page.locator("#q-description15").press("Enter")
+    expect(page.locator(".saved")).to_contain_text("Saved: ")  # before the page knows it, it asks whether to leave
     page.reload()
     expect(page.locator(".count")).to_have_text(f"1 of {len(asked)} done")
     expect(shown).to_have_attribute("data-about", asked[0])

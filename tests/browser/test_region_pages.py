@@ -161,7 +161,8 @@ def test_a_key_before_the_rows_have_come_answers_nothing(begun: Path, open_page:
         held: list[Any] = []
         page.route("**/api/queues/**", lambda route: route.continue_() if held else held.append(route))
         page.locator("#person").fill("Flo")
-        page.locator("#person").press("Tab")
+        with page.expect_request("**/api/queues/**"):
+            page.locator("#person").press("Tab")
         page.locator("h1").click()
         expect(page.locator(".empty")).to_have_text("Loading.")
         page.keyboard.press("3")

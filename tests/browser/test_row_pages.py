@@ -78,6 +78,24 @@ def test_members_are_paged_opened_and_walked_by_keys(open_page: Open, home: tupl
     expect(viewer).to_have_count(0)
 
 
+def test_rows_that_are_passed_are_not_asked_for(open_page: Open, home: tuple[str, Records]) -> None:
+    """Sixty steps by a key that is held were sixty questions, and the last row's answer came after all of them."""
+    page = open_page(home[0] + "/rows")
+    page.locator(".cards li button").first.click()
+    expect(page.get_by_role("dialog").locator(".near li")).to_have_count(6)
+    held: list[Any] = []
+    page.route("**/api/near/**", lambda route: route.continue_() if held else held.append(route))
+    with page.expect_request("**/api/near/**"):
+        for _ in range(10):
+            page.keyboard.press("ArrowRight")
+    last = page.locator(".cards li").nth(10).get_attribute("data-row")
+    expect(page.get_by_role("heading", name=f"Row {last}", exact=True)).to_be_visible()
+    with page.expect_request(f"**/api/near/{last}"):
+        held[0].continue_()
+    expect(page.get_by_role("dialog").locator(".near li")).to_have_count(6)
+    assert sum("/api/near/" in address for address in page.watch.asked) == 3  # the first, the one held, the last
+
+
 def test_conditions_bars_and_loops_filter_all_three(open_page: Open, home: tuple[str, Records], audit: Audit) -> None:
     page = open_page(home[0] + "/rows")
     assert listed(page) == len(audit.evaluation)

@@ -2,7 +2,7 @@
 class RowViewer {
   // source: gives a row in full. follow: (step) -> the line before or after the one that is open, or null.
   constructor(source, follow, act) {
-    Object.assign(this, { source, follow, act });
+    Object.assign(this, { source, follow, act, walk: Promise.resolve(), asked: Promise.resolve() });
     this.dialog = document.createElement("dialog");
     this.dialog.className = "viewer"; this.dialog.setAttribute("aria-labelledby", "h-viewer");
     this.dialog.addEventListener("keydown", (event) => this.onKey(event));
@@ -16,16 +16,21 @@ class RowViewer {
     if (step) { event.preventDefault(); this.go(step); }
   }
 
-  async go(step) {
-    const line = await this.follow(step);
-    if (line) this.show(line);
+  // A person is faster than a server: steps are taken one after the other, and what is passed is not asked for.
+  go(step) {
+    this.walk = this.walk.catch(() => {}).then(() => this.follow(step)).then((line) => { if (line && this.dialog.open) this.show(line); });
   }
 
-  async show(line, from = null) {
+  show(line, from = null) {
     this.line = line;
     this.from ??= from;
     this.draw(line, null);
     if (!this.dialog.open) this.dialog.showModal();
+    this.asked = this.asked.then(() => this.complete(line));
+  }
+
+  async complete(line) {
+    if (this.line !== line) return;
     try {
       const whole = await this.source.open(line);
       if (this.line === line) this.draw(line, whole);
