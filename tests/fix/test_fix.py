@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -105,14 +107,22 @@ def test_captions_share_the_pictures():
     assert len(plan) == 10
     assert plan.slices == ("s1", "s2")
     assert [p.text for p in make_prompts(slices, side="reference").prompts] == ["a photo of 0", "a photo of 1"]
+    some = make_prompts([*slices, captioned("s3", 0, [])], 5)
+    assert some.why == "generate 10 images of 2 hard captions; without captions of that side: s3"
+    assert some.slices == ("s1", "s2")
 
 
 def test_nothing_to_draw_is_said():
+    bare = replace(captioned("s1", 0, []), explanations=())
     with pytest.raises(InputError, match="no slice has captions to generate images from"):
-        make_prompts([captioned("s1", 0, [])], side="easy")
+        make_prompts([bare])
+    with pytest.raises(InputError, match="no caption lies on the easy side of s1; give another `side`, or audit"):
+        make_prompts([bare, captioned("s1", 0, ["x"])], side="easy")
+    with pytest.raises(InputError, match="`seed` must be a whole number of at least 0; got True"):
+        by_chance(rows(), True)
     with pytest.raises(InputError, match="unknown side `hrad`; did you mean `hard`"):
         make_prompts([captioned("s1", 0, ["x"])], side="hrad")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="must be at least 1; got 0 and 1"):
+    with pytest.raises(InputError, match="`count` must be a whole number of at least 1; got 0"):
         make_prompts([captioned("s1", 0, ["x"])], 0)
 
 

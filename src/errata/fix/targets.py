@@ -13,7 +13,7 @@ from ..core.same_rows import count_same_rows
 
 def check_whole(name: str, value: int, least: int) -> None:
     """Raise InputError for an option that is no whole number, or below the least that it may be."""
-    if not isinstance(value, Integral) or value < least:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         raise InputError(f"`{name}` must be a whole number of at least {least}; got {value}")
 
 
