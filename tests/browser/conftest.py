@@ -20,6 +20,9 @@ from support.asking import other_audit
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page is opened")
 
+# Nothing passes sooner for it, and a machine that has other work to do fails no test.
+playwright.expect.set_options(timeout=20_000)
+
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 NAMED = """try { if (!localStorage.getItem("errata-person")) localStorage.setItem("errata-person", "%s"); } catch { }"""
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
@@ -52,7 +55,7 @@ class Watch:
         page.on("response", lambda got: self.wrong.append(f"{got.status} {got.url}") if got.status >= 400 else None)
         page.on("request", lambda request: self.asked.append(request.url))
         page.on("dialog", lambda dialog: (self.wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(30_000)
         return page
 
     def _failed(self, request: Any) -> None:

@@ -118,7 +118,7 @@ def test_an_answer_is_not_called_saved_before_it_is(open_page: Open, home: tuple
     expect(page.locator(".saved")).to_contain_text("Not saved: cat.")
     assert home[1].log() == ()
     page.unroute("**/api/annotations")
-    expect(page.locator(".saved")).to_contain_text("Saved: cat", timeout=10_000)
+    expect(page.locator(".saved")).to_contain_text("Saved: cat")
     assert len(home[1].log()) == 1
     page.watch.expected += ["api/annotations", "ERR_FAILED"]
 
@@ -142,7 +142,7 @@ def test_answers_that_could_not_be_sent_are_a_file_that_can_be_imported(
     assert records.import_annotations(file).new == 3
     assert [one.answer for one in records.answers("s1", "Ada", "class")] == [0, 1, None]
     set_server(page, "there")
-    expect(page.locator(".unsaved")).to_have_text("", timeout=10_000)
+    expect(page.locator(".unsaved")).to_have_text("")
     expect(page.get_by_role("button", name="Download them")).to_be_hidden()
     assert len(records.log()) == 3, "imported and sent again, it is one answer"
 

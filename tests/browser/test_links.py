@@ -48,6 +48,17 @@ def test_the_address_of_a_part_leads_to_it(open_page: Open, home: Home, report: 
         expect(page.locator("h1:visible")).to_have_count(1)
 
 
+GO = """(to) => new Promise((done) => { location.hash = to; addEventListener("hashchange", () =>
+  requestAnimationFrame(() => done(document.getElementById(to.replace("#", "/")).getBoundingClientRect().top))); })"""
+
+
+@pytest.mark.parametrize("place", ["slice/s2/words", "slice/s1#map", "slice/s1/profile"])
+def test_a_part_is_reached_at_once(open_page: Open, report: str, place: str) -> None:
+    """A smooth scroll that was underway was added to the next one: on a slow machine hundreds of pixels beyond."""
+    page = open_page(f"{report}#slice/s2/map", viewport={"width": 1024, "height": 500})
+    assert abs(page.evaluate(GO, place)) < 140
+
+
 def test_without_scripts_the_address_of_a_part_leads_to_it_too(open_page: Open, home: Home) -> None:
     page = open_page(home[0] + "/slice/s2#words", java_script_enabled=False, person="")
     expect(page.locator("#words")).to_be_in_viewport()

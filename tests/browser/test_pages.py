@@ -287,7 +287,7 @@ def test_a_guess_has_an_address_and_a_history(open_page: Open, home: tuple[str, 
     page.locator("#hypothesis-page").fill("size > 5")
     page.keyboard.press("Enter")
     expect(page.locator(".said")).to_contain_text("held-out rows match.")
-    page.wait_for_url("**/hypothesis?q=size%20%3E%205")
+    page.wait_for_url("**/hypothesis?q=size+%3E+5")
     expect(page.locator("[data-history=''] .summary")).to_contain_text("2 hypotheses, each judged as one of 2.")
     at_once = page.locator("tbody tr").all_inner_texts()
     page.goto(home[0] + "/hypothesis")

@@ -140,10 +140,10 @@ def test_a_point_shows_its_row_opens_it_and_zoom_keeps_its_place(open_page: Open
     expect(page.locator(".map-card img")).to_have_attribute("src", re.compile("/thumb/"))
     for _ in range(6):
         page.mouse.wheel(0, -100)
+    page.wait_for_function("document.querySelector('[data-map]').errataChart.view.k > 2")
     page.wait_for_timeout(200)
     after = page.evaluate(place)
     assert np.allclose(before, after, atol=1.5)
-    assert page.evaluate("document.querySelector('[data-map]').errataChart.view.k") > 2
     page.mouse.click(*after)
     expect(page.get_by_role("dialog")).to_be_visible()
     page.get_by_role("button", name="More like this").click()
@@ -174,8 +174,7 @@ def test_a_cursor_and_a_loop_move_above_points_that_stay_drawn(open_page: Open, 
     assert page.evaluate(drawn) == 0
     page.mouse.up()
     page.keyboard.press("+")
-    page.wait_for_timeout(100)
-    assert page.evaluate(drawn) > 0
+    page.wait_for_function(f"({drawn})() > 0")
 
 
 def test_sizes_others_and_files(open_page: Open, home: tuple[str, Records], audit: Audit) -> None:

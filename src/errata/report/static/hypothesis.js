@@ -95,7 +95,7 @@ for (const form of document.querySelectorAll("[data-hypothesis]")) form.addEvent
     svg.setAttribute("aria-label", "Nothing is drawn.");
     showMatches(form, []);
   }
-  if (form.dataset.api && !form.dataset.hypothesis) history.replaceState(null, "", `/hypothesis?q=${encodeURIComponent(form.elements.text.value)}`);
+  if (form.dataset.api && !form.dataset.hypothesis) history.replaceState(null, "", `/hypothesis?${new URLSearchParams({ q: form.elements.text.value })}`);
 });
 
 // A hypothesis that holds may become a slice of the audit; one that is a slice already leads to it.
