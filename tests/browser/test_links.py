@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from errata.people.records import Records
+from support.waiting import wait_until
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no page is opened")
 expect: Any = playwright.expect
@@ -44,7 +45,7 @@ def test_the_address_of_a_part_leads_to_it(open_page: Open, home: Home, report: 
     ):
         page = open_page(address, viewport={"width": 1024, "height": 500})
         section = page.locator(".section:visible", has=page.locator(f"h2[id$='{part}']")).first
-        page.wait_for_function(AT_THE_TOP, arg=section.element_handle())
+        wait_until(page, AT_THE_TOP, section.element_handle())
         expect(page.locator("h1:visible")).to_have_count(1)
 
 
@@ -104,7 +105,7 @@ def test_open_folds_are_in_the_address(open_page: Open, home: Home, report: str,
     other = open_page(page.url)
     assert [fold.inner_text() for fold in other.locator("details[open] > summary:visible").all()] == [words]
     other.locator("details[open] > summary").first.click()
-    other.wait_for_function("!location.href.includes('open=')")
+    wait_until(other, "() => !location.href.includes('open=')")
 
 
 def test_a_fold_above_a_part_does_not_push_it_out_of_sight(open_page: Open, home: Home) -> None:
@@ -113,7 +114,7 @@ def test_a_fold_above_a_part_does_not_push_it_out_of_sight(open_page: Open, home
     page.wait_for_url("**open=*")
     shared = open_page(page.url + "#map", viewport={"width": 1024, "height": 500})
     expect(shared.locator("#profile details").first).to_have_attribute("open", "")
-    shared.wait_for_function(AT_THE_TOP, arg=shared.locator("#map").element_handle())
+    wait_until(shared, AT_THE_TOP, shared.locator("#map").element_handle())
 
 
 def test_views_of_a_saved_page_keep_their_own_folds(open_page: Open, report: str) -> None:
