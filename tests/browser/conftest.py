@@ -71,7 +71,8 @@ def open_page(browser: Any, serve: Any) -> Iterator[Callable[..., Any]]:
 
     It asks for `serve` so that pages close before their server does: pictures may still be on their way.
     """
-    watch, contexts = Watch(), []
+    watch = Watch()
+    contexts: list[Any] = []
 
     def open_one(address: str, *, in_context: Any = None, person: str = "Grace", **options: Any) -> Any:
         context = in_context or browser.new_context(**{"viewport": {"width": 1440, "height": 900}, **options})

@@ -69,7 +69,8 @@ def test_answered_by_keys_alone(open_page: Open, home: tuple[str, Records], audi
     address, records = home
     page = open_page(address)
     start(page, "Ada")
-    shown, asked = page.locator("[data-about]:visible"), abouts(audit)
+    shown = page.locator("[data-about]:visible")
+    asked = abouts(audit)
     expect(shown).to_have_attribute("data-about", asked[0])
     page.keyboard.press("d")
     page.keyboard.type("dark flat ground too")
@@ -109,7 +110,8 @@ def test_answered_by_keys_alone(open_page: Open, home: tuple[str, Records], audi
 
 def test_skip_undo_and_coming_back(open_page: Open, home: tuple[str, Records], audit: Audit) -> None:
     address, records = home
-    page, asked = open_page(address), abouts(audit)
+    page = open_page(address)
+    asked = abouts(audit)
     start(page, "Ada")
     shown = page.locator("[data-about]:visible")
     page.keyboard.press("s")
@@ -146,7 +148,8 @@ def test_nobody_is_named_while_answers_are_on_their_way(open_page: Open, home: t
 
 
 def test_all_answered_by_two_people(open_page: Open, home: tuple[str, Records], audit: Audit) -> None:
-    address, asked = home[0], abouts(audit)
+    address = home[0]
+    asked = abouts(audit)
     scores = {"Ada": "1", "Bob": "4"}
     for name, word in (("Ada", "one"), ("Bob", "two")):
         page = open_page(address)

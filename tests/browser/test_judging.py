@@ -233,7 +233,8 @@ def test_a_slice_is_decided_by_keys_and_shown_where_it_is_listed(
     page.locator(".decide select").select_option("s1")
     before = records.standings()["s2"].version
     page.locator(".decide form").get_by_role("button", name="Show overlap").press("Enter")
-    one, other = audit.slices[1].members, audit.slices[0].members
+    one = audit.slices[1].members
+    other = audit.slices[0].members
     shown = page.locator(".decide .overlap")
     shared = int((one & other).sum())
     expect(shown).to_contain_text(f"{shared} rows are in both" if shared else "No row is in both")
@@ -260,7 +261,8 @@ def test_another_choice_or_no_answer_asks_for_the_overlap_again(open_page: Open,
     records.draw(Drawing(name="mine", items=("row-1", "row-2"), person="Ada"))
     page = open_page(address + "/slice/s2")
     page.keyboard.press("m")
-    form, shown = page.locator(".decide form"), page.locator(".decide .overlap")
+    form = page.locator(".decide form")
+    shown = page.locator(".decide .overlap")
     form.locator("select").select_option("drawn-1")
     form.get_by_role("button", name="Show overlap").click()
     expect(shown).to_contain_text("2 rows of “drawn-1 mine”")
@@ -302,7 +304,8 @@ def test_a_loop_is_kept_named_and_accepted_by_keys(open_page: Open, home: tuple[
 
 def test_two_tabs_on_one_slice(open_page: Open, home: tuple[str, Records]) -> None:
     address, records = home
-    one, other = open_page(address + "/slice/s1"), open_page(address + "/slice/s1")
+    one = open_page(address + "/slice/s1")
+    other = open_page(address + "/slice/s1")
     one.locator("#person").fill("Ada")
     one.locator("#main").click(position={"x": 5, "y": 5})
     decide(one, "e", "Ada's name")

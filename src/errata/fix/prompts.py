@@ -9,7 +9,7 @@ from ..core import Audit, InputError, Plan, Slice
 from ..core.errors import unknown
 from ..core.plan import Prompt
 from ..explain.captions import DirectionCaptions
-from .targets import check_whole, no_targets, target_slices
+from .targets import check_whole, no_caption, no_targets, target_slices
 
 Side = Literal["hard", "easy", "reference"]
 SIDES = ("hard", "easy", "reference")
@@ -93,23 +93,13 @@ def make_prompts(slices: Sequence[Slice], count: int = 100, *, captions: int = 1
     by_slice = {slice_.id: _prompts_of(slice_, count, captions, side) for slice_ in slices}
     wanted = [prompt for prompts in by_slice.values() for prompt in prompts]
     if not wanted:
-        raise InputError(_no_caption(slices, side))
+        raise InputError(no_caption(slices, "generate images from", side, "give another `side`"))
     why = f"generate {sum(prompt.count for prompt in wanted):,} images of {len(wanted)} {side} captions"
     without = [id for id, prompts in by_slice.items() if not prompts]
     if without:
         why += f"; without captions of that side: {', '.join(without)}"
     drawn = tuple(id for id, prompts in by_slice.items() if prompts)
     return Plan("prompts", why, prompts=tuple(wanted), slices=drawn, facts={"side": side})
-
-
-def _no_caption(slices: Sequence[Slice], side: str) -> str:
-    described = [slice_.id for slice_ in slices if slice_.explanation(DirectionCaptions) is not None]
-    if not described:
-        return "no slice has captions to generate images from; audit with `texts` and method `directions`"
-    return (
-        f"no caption lies on the {side} side of {', '.join(described)}; give another `side`, or audit with texts that "
-        "say what may fail there"
-    )
 
 
 def _prompts_of(slice_: Slice, count: int, captions: int, side: str) -> list[Prompt]:

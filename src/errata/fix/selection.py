@@ -15,7 +15,7 @@ from ..core.errors import unknown
 from ..core.scope import rows_in_scope
 from ..explain.captions import CaptionRow, DirectionCaptions
 from ..explain.descriptions import unit_products
-from .targets import check_whole, no_targets, place_targets, refuse_audited, target_slices
+from .targets import check_whole, no_caption, no_targets, place_targets, refuse_audited, target_slices
 
 By = Literal["slices", "caption", "both", "confidence", "random"]
 BY_CAPTION = ("caption", "both")
@@ -153,7 +153,7 @@ def select_by_caption(
     """
     captions = {slice_.id: caption for slice_ in slices if (caption := hardest_caption(slice_)) is not None}
     if not captions:
-        raise InputError(no_hard_caption(slices))
+        raise InputError(no_caption(slices, "select by", "hard", "select by='slices'"))
     captioned = [slice_ for slice_ in slices if slice_.id in captions]
     order = by_caption(pool, captioned, texts)
     if by == "both":
@@ -172,17 +172,6 @@ def select_by_caption(
     if without:
         why += f"; without captions: {', '.join(without)}"
     return replace(plan, why=why)
-
-
-def no_hard_caption(slices: Sequence[Slice]) -> str:
-    """Return why no slice has a caption to select by, and what to do."""
-    described = [slice_.id for slice_ in slices if slice_.explanation(DirectionCaptions) is not None]
-    if not described:
-        return "no slice has captions to select by; audit with `texts` and method `directions`"
-    return (
-        f"no caption lies on the hard side of {', '.join(described)}; select by='slices', or audit with texts that say "
-        "what may fail there"
-    )
 
 
 def doubt_of_caption(slice_: Slice, caption: CaptionRow) -> str:

@@ -9,6 +9,7 @@ from ..core import Array, Audit, Evaluation, InputError, Slice
 from ..core.apply import apply
 from ..core.judgement import choose
 from ..core.same_rows import count_same_rows
+from ..explain.captions import DirectionCaptions
 
 
 def check_whole(name: str, value: int, least: int) -> None:
@@ -51,3 +52,14 @@ def refuse_audited(audit: Audit, rows: Evaluation, use: str) -> None:
     shared = count_same_rows(audit.evaluation, rows)
     if shared:
         raise InputError(f"at least {shared} rows of the audit are also {use}; give rows that were not audited")
+
+
+def no_caption(slices: Sequence[Slice], use: str, side: str, instead: str) -> str:
+    """Return why no slice has a caption on one side, and what to do. use: what for. instead: another cure."""
+    described = [slice_.id for slice_ in slices if slice_.explanation(DirectionCaptions) is not None]
+    if not described:
+        return f"no slice has captions to {use}; audit with `texts` and method `directions`"
+    return (
+        f"no caption lies on the {side} side of {', '.join(described)}; {instead}, or audit with texts that say what "
+        "may fail there"
+    )

@@ -139,5 +139,5 @@ addEventListener("DOMContentLoaded", () => {
   document.addEventListener("errata-shown", recallAddress);
   const place = namedPlace();
   const comesBack = performance.getEntriesByType("navigation")[0]?.type === "back_forward";
-  if (place && !comesBack && !place.matches(".view")) place.scrollIntoView({ behavior: "instant" });
+  if (place && !comesBack && !place.matches(".view")) place.scrollIntoView();
 });

@@ -18,7 +18,13 @@ class RowViewer {
 
   // A person is faster than a server: steps are taken one after the other, and what is passed is not asked for.
   go(step) {
-    this.walk = this.walk.catch(() => {}).then(() => this.follow(step)).then((line) => { if (line && this.dialog.open) this.show(line); });
+    const take = () => this.step(step);
+    this.walk = this.walk.then(take, take); // after one that failed, too
+  }
+
+  async step(step) {
+    const line = await this.follow(step);
+    if (line && this.dialog.open) this.show(line);
   }
 
   show(line, from = null) {
@@ -26,7 +32,8 @@ class RowViewer {
     this.from ??= from;
     this.draw(line, null);
     if (!this.dialog.open) this.dialog.showModal();
-    this.asked = this.asked.then(() => this.complete(line));
+    const ask = () => this.complete(line);
+    this.asked = this.asked.then(ask, ask);
   }
 
   async complete(line) {
